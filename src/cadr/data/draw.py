@@ -1,0 +1,61 @@
+"""Random numbers as a pure function of (seed, step, stream, position).
+
+Nothing is advanced and nothing has to be saved: the same step draws the same numbers on a CPU, on a GPU, inside a
+captured graph and after a restart. The mixing is SplitMix64's finaliser (Steele, Lea and Flood, 2014).
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def _signed(value: int) -> int:
+    """The int64 with the same 64 bits, since torch has no uint64 arithmetic."""
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+_GOLDEN = _signed(0x9E3779B97F4A7C15)
+_MIX_1 = _signed(0xBF58476D1CE4E5B9)
+_MIX_2 = _signed(0x94D049BB133111EB)
+
+
+def _shift_right(bits: Tensor, by: int) -> Tensor:
+    return (bits >> by) & ((1 << (64 - by)) - 1)  # logical, not arithmetic
+
+
+def _mix(bits: Tensor) -> Tensor:
+    bits = (bits ^ _shift_right(bits, 30)) * _MIX_1
+    bits = (bits ^ _shift_right(bits, 27)) * _MIX_2
+    return bits ^ _shift_right(bits, 31)
+
+
+def key(seed: int, step: Tensor, stream: int) -> Tensor:
+    """One key per (seed, step, stream); `step` is an int64 scalar tensor on the device that will draw."""
+    mixed = _mix(step + _signed((seed * 0xD1342543DE82EF95 + 1) % (1 << 64)))
+    return _mix(mixed + _signed(((stream + 1) * 0x9E3779B97F4A7C15) % (1 << 64)))
+
+
+def split(parent: Tensor, stream: int) -> Tensor:
+    """An independent key derived from another."""
+    return _mix(parent + _signed(((stream + 1) * 0xA0761D6478BD642F) % (1 << 64)))
+
+
+def uniform(drawn_by: Tensor, *shape: int) -> Tensor:
+    """float32 in [0, 1) with 24 random bits each."""
+    position = torch.arange(1, math.prod(shape) + 1, device=drawn_by.device, dtype=torch.int64)
+    bits = _mix(drawn_by + position * _GOLDEN)
+    return (_shift_right(bits, 40).to(torch.float32) * 2.0**-24).reshape(shape)
+
+
+def integers(drawn_by: Tensor, high: int, *shape: int) -> Tensor:
+    """int64 in {0, …, high − 1}; `high` must be far below 2^24."""
+    return (uniform(drawn_by, *shape) * high).to(torch.int64).clamp_(max=high - 1)
+
+
+def normal(drawn_by: Tensor, *shape: int) -> Tensor:
+    """Standard normal float32 (Box and Muller)."""
+    radius = torch.sqrt(-2.0 * torch.log1p(-uniform(split(drawn_by, 0), *shape)))
+    return radius * torch.cos(2.0 * math.pi * uniform(split(drawn_by, 1), *shape))

@@ -1,0 +1,28 @@
+"""What the package raises when its input is at fault: one sentence that says what was expected, what came, what to do.
+
+The command line prints the sentence and exits with status 2; anything else is a defect of ours and shows a traceback.
+"""
+
+
+class CadrError(ValueError):
+    """Base of every error that the input, not the program, is responsible for."""
+
+
+class DataError(CadrError):
+    """A file, folder or array is not what it should be."""
+
+
+class ProtocolError(CadrError):
+    """A labelling protocol cannot be carried out on this data."""
+
+
+class ConfigError(CadrError):
+    """A setting is unknown, out of range, or contradicts another."""
+
+
+class CheckpointError(CadrError):
+    """A checkpoint is damaged, hostile, or of another run."""
+
+
+class TrainingError(CadrError):
+    """Training cannot go on: the loss is no longer finite, for example."""
