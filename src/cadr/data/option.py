@@ -10,4 +10,4 @@ T = TypeVar("T")
 
 def option(default: T, help: str) -> T:  # noqa: A002
     """A field with a default and the sentence that `--help` shows for it."""
-    return field(default=default, metadata={"help": help})  # type: ignore[no-any-return, call-overload]
+    return field(default=default, metadata={"help": help})
