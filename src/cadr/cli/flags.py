@@ -1,0 +1,160 @@
+"""Flat command-line flags from the fields of dataclasses.
+
+A default and its help live in the dataclass of the part they belong to; here they become `--n-max 50`, `--no-flip`,
+`--strong randaugment`. A flag that was not given is absent from the namespace, so that a recipe's value, and only then
+the dataclass's default, can take its place.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import typing
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+Parse = Callable[[str], Any]
+
+_WORDS: dict[type, str] = {int: "a whole number", float: "a number"}
+
+
+def add_flags(
+    parser: argparse.ArgumentParser | argparse._ArgumentGroup,
+    part: Any,
+    *,
+    skip: Iterable[str] = (),
+) -> None:
+    """Give `parser` one flag per field of `part`: a dataclass, or an instance whose values are the defaults to show."""
+    kind = part if isinstance(part, type) else type(part)
+    hints = typing.get_type_hints(kind)
+    for item in dataclasses.fields(kind):
+        if item.init and item.name not in skip:
+            default = _default(item) if part is kind else getattr(part, item.name)
+            _add(parser, item.name, hints[item.name], default, item.metadata.get("help", ""))
+
+
+def given(namespace: argparse.Namespace, part: Any) -> dict[str, Any]:
+    """The values that the command line gave for fields of `part`; those it did not mention are not in the dict."""
+    values: dict[str, Any] = {}
+    for item in dataclasses.fields(part):
+        if hasattr(namespace, item.name):
+            value = getattr(namespace, item.name)
+            values[item.name] = tuple(value) if isinstance(value, list) else value
+    return values
+
+
+def flag(name: str) -> str:
+    """The flag of a field: `n_max` becomes `--n-max`."""
+    return "--" + name.replace("_", "-")
+
+
+def _default(item: dataclasses.Field[Any]) -> Any:
+    if item.default_factory is not dataclasses.MISSING:
+        return item.default_factory()
+    return item.default
+
+
+def _add(
+    parser: argparse.ArgumentParser | argparse._ArgumentGroup, name: str, hint: Any, default: Any, text: str
+) -> None:
+    shown = "" if default is dataclasses.MISSING else f"(default: {_show(default)})"
+    described = f"{text} {shown}".strip().replace("%", "%%")
+    if hint is bool:
+        parser.add_argument(
+            flag(name), action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=described
+        )
+        return
+    options: dict[str, Any] = {}
+    inner, optional = _without_none(hint)
+    if get_origin(inner) is tuple:
+        arguments = get_args(inner)
+        many = len(arguments) == 2 and arguments[1] is Ellipsis
+        options["nargs"] = "+" if many else len(arguments)
+        parse = _parse(arguments[0])
+    else:
+        parse = _or_none(_parse(inner)) if optional else _parse(inner)
+    parser.add_argument(
+        flag(name),
+        type=parse,
+        metavar=_metavar(inner, name),
+        default=argparse.SUPPRESS,
+        help=described,
+        **options,
+    )
+
+
+def _without_none(hint: Any) -> tuple[Any, bool]:
+    if get_origin(hint) in (Union, UnionType):
+        rest = tuple(a for a in get_args(hint) if a is not NoneType)
+        if len(rest) < len(get_args(hint)):
+            return (rest[0] if len(rest) == 1 else Union[rest]), True  # noqa: UP007
+    return hint, False
+
+
+def _parse(hint: Any) -> Parse:
+    """What turns the text of a flag into a value of the field's type."""
+    if get_origin(hint) is Literal:
+        return _one_of(get_args(hint))
+    if get_origin(hint) in (Union, UnionType):
+        return _any_of([_parse(a) for a in sorted(get_args(hint), key=_looseness)])
+    if hint in (int, float):
+        return _number(hint)
+    return Path if hint is Path else str
+
+
+def _looseness(hint: Any) -> int:
+    """Numbers are tried before words, or "0.5" would stay text."""
+    return [int, float].index(hint) if hint in (int, float) else 3 if hint is str else 2
+
+
+def _number(kind: type) -> Parse:
+    def parse(text: str) -> Any:
+        try:
+            return kind(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"expected {_WORDS[kind]}, got {text!r}") from None
+
+    return parse
+
+
+def _one_of(choices: Sequence[Any]) -> Parse:
+    def parse(text: str) -> Any:
+        for choice in choices:
+            if text == str(choice):
+                return choice
+        raise argparse.ArgumentTypeError(f"expected one of {', '.join(map(str, choices))}, got {text!r}")
+
+    return parse
+
+
+def _any_of(parses: Sequence[Parse]) -> Parse:
+    def parse(text: str) -> Any:
+        problems = []
+        for attempt in parses:
+            try:
+                return attempt(text)
+            except argparse.ArgumentTypeError as error:
+                problems.append(str(error).removeprefix("expected ").removesuffix(f", got {text!r}"))
+        raise argparse.ArgumentTypeError(f"expected {' or '.join(problems)}, got {text!r}")
+
+    return parse
+
+
+def _or_none(parse: Parse) -> Parse:
+    return lambda text: None if text.lower() == "none" else parse(text)
+
+
+def _metavar(hint: Any, name: str) -> str:
+    if get_origin(hint) is Literal:
+        return "{" + ",".join(map(str, get_args(hint))) + "}"
+    if get_origin(hint) is tuple:
+        return _metavar(get_args(hint)[0], name)
+    return "N" if hint is int else "X" if hint is float else name.upper().replace("_", "-")
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, tuple):
+        return " ".join(map(str, value)) or "none"
+    return "none" if value is None else str(value)

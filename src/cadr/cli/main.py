@@ -1,0 +1,102 @@
+"""The `cadr` command: subcommands, and the promise that a mistake in the input costs one sentence, not a traceback.
+
+Each command is a file beside this one with `add(subparsers)`, which makes its parser and sets `run`, a function of the
+parsed arguments that returns the exit status.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from cadr.errors import CadrError
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction["Parser"]
+
+COMMANDS = ("data", "train", "evaluate", "compare", "recipes", "demo")
+INTERRUPTED = 130  # what shells report for a program stopped by Ctrl-C
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one sentence, and whose flags may depend on what was chosen."""
+
+    prepare: Callable[[Parser, list[str]], None] | None = None
+    """Called with the arguments before they are parsed: adds the flags of the chosen algorithm, protocol and so on."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        options.setdefault("allow_abbrev", False)
+        super().__init__(*args, **options)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self.prepare is not None:
+            prepare, self.prepare = self.prepare, None
+            prepare(self, list(args or ()))
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
+def parser(command: str | None = None) -> Parser:
+    """The whole parser, or only one command's part of it: nobody waits for imports of commands that do not run."""
+    top = Parser(
+        prog="cadr",
+        description="Train classifiers when labels are missing not at random, and see how biased the labelling was.",
+        epilog="Each command explains itself: cadr train --help.",
+    )
+    top.add_argument("--version", action="version", version=f"cadr {_version()}")
+    top.add_argument("--debug", action="store_true", help="show the traceback of an error (accepted anywhere)")
+    subparsers = top.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
+    for name in (command,) if command in COMMANDS else COMMANDS:
+        importlib.import_module(f"cadr.cli.{name}").add(subparsers)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in arguments
+    arguments = [a for a in arguments if a != "--debug"]
+    try:
+        top = parser(next((a for a in arguments if not a.startswith("-")), None))
+        namespace = top.parse_args(arguments)
+        if not hasattr(namespace, "run"):
+            top.print_help()
+            return 2
+        status: int = namespace.run(namespace) or 0
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # The reader (head, less) went away, which is its right; Python must not complain again while shutting down.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        if debug:
+            raise
+        print("cadr: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except (CadrError, OSError) as error:
+        if debug:
+            raise
+        print(f"cadr: {_sentence(error)}", file=sys.stderr)
+        return 2
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        where = f" ({error.filename})" if error.filename else ""
+        return f"{error.strerror}{where}"
+    return " ".join(str(error).split())
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("cadr")
+    except PackageNotFoundError:  # run from a source tree that was never installed
+        return "(not installed)"
