@@ -1,0 +1,187 @@
+"""Everything that decides a run, composed from the parts' own dataclasses; written to and read from TOML.
+
+A default lives in the dataclass of its part and nowhere else. The file is flat, as the command line is: what it does
+not mention takes its default, and what it mentions but no part knows is an error.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cadr.algorithms import ALGORITHMS
+from cadr.data.option import option
+from cadr.data.protocols import PROTOCOLS
+from cadr.errors import ConfigError
+from cadr.models import MODELS
+from cadr.tables import at_least, build, check_known, one_of, share, suggest, toml_value, write_toml
+from cadr.views import FeatureViews, ImageViews
+
+VIEWS: dict[str, type[Any]] = {"image": ImageViews, "features": FeatureViews}
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the examples and labels come from, beside the data set's name or path."""
+
+    root: str | None = option(None, "folder that holds the benchmark files")
+    labels: str | None = option(None, "CSV file with the labels of a plain folder of images")
+    label_column: str = option("label", "name of the label column of a table")
+    image_size: int | None = option(None, "side in pixels to which images are resized")
+    split: str | None = option(None, "split.json that says who keeps a label, instead of a protocol")
+    held_out: int = option(0, "training examples kept out of both streams and evaluated on instead of the test set")
+
+    def __post_init__(self) -> None:
+        at_least(self.held_out, 0, "held_out")
+
+
+@dataclass(frozen=True)
+class Optimiser:
+    """Nesterov SGD with L2 on kernels, a cosine schedule over 7/16 of half a turn, and an average of the weights."""
+
+    lr: float = option(0.03, "learning rate at the first step")
+    sgd_momentum: float = option(0.9, "Nesterov momentum")
+    weight_decay: float = option(5e-4, "L2 penalty on kernels (not on biases or batch norm)")
+    ema: float = option(0.999, "decay of the moving average of the weights that is evaluated")
+
+    def __post_init__(self) -> None:
+        at_least(self.lr, 0.0, "lr")
+        at_least(self.weight_decay, 0.0, "weight_decay")
+        share(self.sgd_momentum, "sgd_momentum")
+        share(self.ema, "ema")
+
+
+@dataclass(frozen=True)
+class Training:
+    """How long, how large, how often, and on what."""
+
+    steps: int = option(2**17, "training steps; the schedule ends with them")
+    batch: int = option(64, "labelled examples per step")
+    ratio: int = option(7, "unlabelled examples per labelled one")
+    seed: int = option(1, "decides the split, the initial weights, the batches and the views")
+    evaluations: int = option(128, "evaluations of the averaged model, evenly spread")
+    log_every: int | None = option(None, "steps between log records (a quarter of the evaluation interval)")
+    checkpoint_seconds: float = option(60.0, "least time between checkpoints; 0 writes one with every log record")
+    device: str = option("auto", "auto, cpu, cuda or cuda:N")
+    precision: str = option("auto", "auto (bf16 on a GPU, fp32 on a CPU), fp32 or bf16")
+    compile: str = option(
+        "auto", "what torch.compile takes: auto (all on a GPU, none on a CPU), none, views, model or all"
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch", "ratio", "evaluations"):
+            at_least(getattr(self, name), 1, name)
+        at_least(self.seed, 0, "seed")
+        at_least(self.checkpoint_seconds, 0.0, "checkpoint_seconds")
+        if self.log_every is not None:
+            at_least(self.log_every, 1, "log_every")
+        one_of(self.precision, ("auto", "fp32", "bf16"), "precision")
+        one_of(self.compile, ("auto", "none", "views", "model", "all"), "compile")
+
+
+@dataclass(frozen=True)
+class Config:
+    """A whole run. `model` and `views` may be left to the data: None is resolved when the data has been opened."""
+
+    data: str
+    algorithm: Any  # one of ALGORITHMS
+    protocol: Any = None  # one of PROTOCOLS, or None where labels are missing already
+    model: Any = None  # one of MODELS, or None
+    views: Any = None  # one of VIEWS, or None
+    source: Source = field(default_factory=Source)
+    optimiser: Optimiser = field(default_factory=Optimiser)
+    training: Training = field(default_factory=Training)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Flat, as on the command line: the name of every chosen part, then every field; what is None is left out."""
+        flat: dict[str, Any] = {"data": self.data}
+        flat |= {part: name_of(getattr(self, part)) for part in CHOICES if getattr(self, part) is not None}
+        for part in self.parts():
+            flat |= {f.name: _plain(getattr(part, f.name)) for f in dataclasses.fields(part)}
+        return {name: value for name, value in flat.items() if value is not None}
+
+    def parts(self) -> list[Any]:
+        """The dataclasses this configuration is made of."""
+        return [part for name in (*CHOICES, *FIXED) if (part := getattr(self, name)) is not None]
+
+    def to_toml(self) -> str:
+        return write_toml(self.to_dict())
+
+    @staticmethod
+    def from_dict(flat: dict[str, Any]) -> Config:
+        if not isinstance(flat.get("data"), str):
+            raise ConfigError(f'A configuration needs data = "…" (a name or a path), got {flat.get("data")!r}.')
+        if "algorithm" not in flat:
+            raise ConfigError(f'A configuration needs algorithm = "…", one of {", ".join(ALGORITHMS)}.')
+        chosen = {part: _named(registry, flat[part], part) for part, registry in CHOICES.items() if part in flat}
+        classes = chosen | FIXED
+        known = {f.name for cls in classes.values() for f in dataclasses.fields(cls)}
+        check_known(flat, {"data", *CHOICES} | known)
+        return Config(data=flat["data"], **{part: build(cls, flat) for part, cls in classes.items()})
+
+    @staticmethod
+    def from_toml(text: str) -> Config:
+        try:
+            return Config.from_dict(tomllib.loads(text))
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(f"The configuration is not valid TOML ({error}); correct it by hand.") from None
+
+    @staticmethod
+    def read(path: Path | str) -> Config:
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"The configuration {path} cannot be read ({error}).") from None
+        return Config.from_toml(text)
+
+
+CHOICES: dict[str, dict[str, type[Any]]] = {
+    "protocol": PROTOCOLS,
+    "algorithm": ALGORITHMS,
+    "model": MODELS,
+    "views": VIEWS,
+}
+FIXED: dict[str, type[Any]] = {"source": Source, "optimiser": Optimiser, "training": Training}
+
+# Where a run is computed, and how often it is saved, may change when it is continued.
+CHANGEABLE = frozenset({"root", "device", "compile", "checkpoint_seconds"})
+
+
+def difference(before: Config, after: Config) -> list[str]:
+    """The fields that make `after` another run than `before`, each with both values."""
+    old, new = before.to_dict(), after.to_dict()
+    names = [name for name in {**old, **new} if name not in CHANGEABLE and old.get(name) != new.get(name)]
+    return [f"{name} (was {_shown(old.get(name))}, now {_shown(new.get(name))})" for name in names]
+
+
+def name_of(part: Any) -> str:
+    """The name under which a protocol, algorithm, model or kind of views is registered; its class name otherwise."""
+    for registry in CHOICES.values():
+        for name, cls in registry.items():
+            if type(part) is cls:
+                return name
+    return type(part).__name__
+
+
+def options_of(part: Any) -> dict[str, Any]:
+    """The fields that differ from their defaults."""
+    return {
+        f.name: _plain(getattr(part, f.name)) for f in dataclasses.fields(part) if getattr(part, f.name) != f.default
+    }
+
+
+def _named(registry: dict[str, type[Any]], name: Any, part: str) -> type[Any]:
+    if name not in registry:
+        raise ConfigError(f"There is no {part} called {name!r}: {suggest(str(name), registry)}")
+    return registry[name]
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _shown(value: Any) -> str:
+    return "unset" if value is None else toml_value(value)

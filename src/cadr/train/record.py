@@ -1,0 +1,21 @@
+"""What a run says while it goes on: plain dictionaries, one line each in metrics.jsonl.
+
+Every record has `kind` and `step`. Of these kinds only the middle three are written to the file:
+
+- `start`: `steps`, `resumed` (the step continued from, 0 for a new run), `device`, `parameters`, `message`
+- `train`: `steps` covered, `loss`, `terms`, `mask`, `predicted`, `used`, `precision`, `coverage`, `prior`,
+  `thresholds`, `lr`
+- `evaluation`: `on` (test or held_out), `accuracy`, `gm`, `recall`, `confusion`
+- `warning`: `message`
+- `finished`: `message`, `result` (the content of result.json); the last record of every run that ends well
+
+Whatever depends on the clock or the machine stands under `timing`: `seconds` so far, `steps_per_second`,
+`images_per_second`, `memory_gib`. Shares and accuracies are in percent, per class where a list.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Record = dict[str, Any]
+WRITTEN = frozenset({"train", "evaluation", "warning"})
