@@ -1,0 +1,1 @@
+"""Statistics only: the class prior, class propensities and risks under missing labels."""

@@ -1,0 +1,69 @@
+"""The two halves of the paper, with everything its ablations vary: fields first, one method each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from cadr.algorithms.base import Facts, State, Terms, check_choice, check_range, target_distribution
+from cadr.algorithms.imputation import Imputation, Step
+from cadr.data.option import option
+from cadr.estimate.prior import log_marginal
+from cadr.functional import correction, thresholds
+
+
+@dataclass(frozen=True)
+class ClassAwarePropensity(Imputation):
+    """What CAP adds to cross-entropy."""
+
+    form: Literal["straight_through", "batch", "pinv"] = option(
+        "straight_through", "How the class marginal gets its gradient; pinv is the authors' code."
+    )
+    normaliser: Literal["jensen", "none"] = option(
+        "jensen", "Normalise 1/p̃ over the labelled batch, or not (unbounded below)."
+    )
+    target_prior: tuple[float, ...] = option((), "Class distribution that CAP pulls towards; uniform when not given.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("form", self.form, "straight_through", "batch", "pinv")
+        check_choice("normaliser", self.normaliser, "jensen", "none")
+
+    def init(self, facts: Facts) -> State:
+        # Relative to uniform, so that a uniform target leaves p̃ untouched also without the normaliser.
+        target = torch.log(facts.num_classes * target_distribution(self.target_prior, facts.num_classes))
+        return {**super().init(facts), "log_target": target}
+
+    def correction(self, step: Step, classes: Tensor) -> Tensor:
+        marginal = log_marginal(step.weak, step.state["prior"], self.form) - step.state["log_target"]
+        return correction(marginal, classes, self.normaliser)
+
+    def propensity_term(self, step: Step) -> Terms:
+        return {"propensity": self.correction(step, step.labels).mean()}
+
+
+@dataclass(frozen=True)
+class ClassAwareImputation(Imputation):
+    """CAI's thresholds."""
+
+    beta: float = option(0.5, "How far thresholds follow the class prior (β, Eq. 11); 0 is FixMatch.")
+    threshold_floor: float = option(0.0, "No class's threshold falls below this.")
+    threshold_prior: Literal["predicted", "label"] = option(
+        "predicted", "Thresholds follow P̂, or the distribution of the labels (the paper's ablation)."
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_range("beta", self.beta, 0.0, float("inf"))
+        check_range("threshold_floor", self.threshold_floor, 0.0, 1.0)
+        check_choice("threshold_prior", self.threshold_prior, "predicted", "label")
+
+    def init(self, facts: Facts) -> State:
+        return {**super().init(facts), "labelled_counts": facts.labelled_counts.to(torch.float32)}
+
+    def class_thresholds(self, state: State, prior: Tensor) -> Tensor:
+        followed = prior if self.threshold_prior == "predicted" else state["labelled_counts"]
+        return thresholds(followed, self.threshold, self.beta, self.threshold_floor)

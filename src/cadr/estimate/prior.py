@@ -1,0 +1,65 @@
+"""The predicted class marginal: a moving average of it, and a version of it that carries a gradient."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from cadr.errors import ConfigError
+
+Form = Literal["straight_through", "batch", "pinv"]
+
+PINV_CLIP = 5.0  # the authors' upper limit on a row's weight
+PINV_FLOOR = 1e-12  # p̃ may be exactly zero in this form, and its logarithm is needed
+
+
+def at_least_float32(values: Tensor) -> Tensor:
+    """Half precision is widened, float64 stays."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
+
+
+def uniform_prior(num_classes: int) -> Tensor:
+    """P̂ before the first step."""
+    return torch.full((num_classes,), 1.0 / num_classes)
+
+
+@torch.no_grad()
+def update_prior(prior: Tensor, logits_weak: Tensor, momentum: float = 0.99) -> Tensor:
+    """Eq. 10: P̂ ← μ P̂ + (1 − μ) P(Y; batch), from the weak views of the unlabelled batch."""
+    prior = at_least_float32(prior)
+    batch = F.softmax(at_least_float32(logits_weak), dim=1).mean(0).to(prior.dtype)
+    # Interpolation, not two products: the rounded μ and 1 − μ need not add up to one, and the sum of P̂ would drift.
+    return torch.lerp(prior, batch, 1.0 - momentum)
+
+
+def log_marginal(logits_weak: Tensor, prior: Tensor, form: Form = "straight_through") -> Tensor:
+    """log p̃, (C,): the marginal that CAP divides by, differentiable in the unlabelled weak logits.
+
+    straight_through: the value of the moving average, the gradient of the batch mean.
+    batch: the mean prediction of this batch, value and gradient.
+    pinv: the authors' code, a re-weighted batch mean whose weights reproduce the moving average where they can.
+    """
+    logits_weak, prior = at_least_float32(logits_weak), at_least_float32(prior).detach()
+    if form == "pinv":
+        return _reweighted_mean(F.softmax(logits_weak, dim=1), prior).clamp(min=PINV_FLOOR).log()
+    # In log space a class whose probability underflows in every row still has a finite mean and its full gradient.
+    log_mean = torch.logsumexp(F.log_softmax(logits_weak, dim=1), dim=0) - math.log(logits_weak.shape[0])
+    if form == "batch":
+        return log_mean
+    if form == "straight_through":
+        # No gradient passes through P̂, so this floor costs none; it is reached when a class has been absent for
+        # thousands of steps and P̂ itself underflows.
+        log_prior = prior.clamp(min=torch.finfo(prior.dtype).tiny).log()
+        return log_prior + (log_mean - log_mean.detach())  # in this order: the bracket is an exact zero
+    raise ConfigError(f"form must be 'straight_through', 'batch' or 'pinv', not {form!r}.")
+
+
+def _reweighted_mean(predictions: Tensor, prior: Tensor) -> Tensor:
+    """p̃ = w · Q with w = clip(P̂ · pinv(Q), 0, 5), the minimum-norm weights that give P̂ when nothing is clipped."""
+    weights: Tensor = prior.to(predictions.dtype) @ torch.linalg.pinv(predictions.detach())
+    # A product and a sum, since a matrix product may be set to run in reduced precision.
+    return (weights.clamp(0.0, PINV_CLIP).unsqueeze(1) * predictions).sum(0)

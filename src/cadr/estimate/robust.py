@@ -1,0 +1,54 @@
+"""Risks when some labels are missing: by weighting, by imputing, and by both, each with its standard error.
+
+Every function takes one number per row. `missing` is 1 (or true) where the label is missing; `observed` (the loss at
+the true label) and `propensity` (the probability of being labelled) are never looked at there, and may hold anything.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from cadr.estimate.prior import at_least_float32
+
+
+class Risk(NamedTuple):
+    value: Tensor  # scalar, differentiable in the losses
+    standard_error: Tensor  # scalar, for independent rows and a given propensity
+
+    def interval(self, z: float = 1.96) -> tuple[float, float]:
+        """Normal confidence interval, 95 % by default."""
+        value, margin = float(self.value.detach()), z * float(self.standard_error)
+        return value - margin, value + margin
+
+
+def ipw(observed: Tensor, missing: Tensor, propensity: Tensor) -> Risk:
+    """Inverse propensity weighting (Horvitz and Thompson): unbiased when the propensity is right."""
+    return aipw(observed, torch.zeros_like(observed), missing, propensity)
+
+
+def imputed(observed: Tensor, imputed: Tensor, missing: Tensor) -> Risk:
+    """Observed losses where there are labels, imputed ones elsewhere: unbiased when the imputation is right."""
+    return _mean(torch.where(missing.bool(), at_least_float32(imputed), at_least_float32(observed)))
+
+
+def aipw(observed: Tensor, imputed: Tensor, missing: Tensor, propensity: Tensor) -> Risk:
+    """Imputed losses everywhere, plus the weighted error of the imputation where it can be seen.
+
+    Unbiased when the propensity is right, whatever is imputed. With a wrong propensity it needs imputed losses that
+    are right *among the labelled rows*; under MNAR the expected loss given x is not, unless x determines the label.
+    """
+    missing = missing.bool()
+    imputed = at_least_float32(imputed)
+    observed = torch.where(missing, imputed, at_least_float32(observed))
+    propensity = torch.where(missing, torch.ones_like(imputed), at_least_float32(propensity))
+    return _mean(imputed + (observed - imputed) / propensity)
+
+
+def _mean(contributions: Tensor) -> Risk:
+    n = contributions.shape[0]
+    spread = contributions.detach().std(correction=0)
+    return Risk(contributions.mean(), spread / math.sqrt(max(n - 1, 1)))
