@@ -1,0 +1,41 @@
+"""Views of feature vectors: noise, dropped features, and mixing with another row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from cadr.data import draw
+from cadr.data.option import option
+
+
+@dataclass(frozen=True)
+class FeatureViews:
+    """Weak: a little noise. Strong: more noise, features dropped to zero, and a share of another row mixed in.
+
+    The amounts are in units of a standardised feature; features of other scales should be standardised first.
+    """
+
+    weak_noise: float = option(0.05, "standard deviation of the weak view's noise")
+    noise: float = option(0.2, "standard deviation of the strong view's noise")
+    dropout: float = option(0.2, "share of features set to zero in the strong view")
+    mixing: float = option(0.2, "largest share of another row in the strong view")
+
+    def init(self, device: torch.device | str = "cpu") -> dict[str, Tensor]:
+        """These views learn nothing."""
+        return {}
+
+    def weak(self, features: Tensor, key: Tensor) -> Tensor:
+        """float32 (n, d) to float32 (n, d)."""
+        return features + self.weak_noise * draw.normal(key, *features.shape)
+
+    def strong_view(self, features: Tensor, key: Tensor, state: dict[str, Tensor]) -> Tensor:
+        """float32 (n, d) to float32 (n, d)."""
+        n, _ = features.shape
+        share = self.mixing * draw.uniform(draw.split(key, 0), n, 1)
+        partner = draw.integers(draw.split(key, 1), n, n)
+        mixed = features + share * (features[partner] - features)
+        noisy = mixed + self.noise * draw.normal(draw.split(key, 2), *features.shape)
+        return noisy * (draw.uniform(draw.split(key, 3), *features.shape) >= self.dropout)

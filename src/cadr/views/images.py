@@ -1,0 +1,57 @@
+"""Weak and strong views of images, as the training loop asks for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from cadr.data import draw
+from cadr.data.option import option
+from cadr.errors import ConfigError
+from cadr.views.randaugment import randaugment
+from cadr.views.weak import flip_and_shift, random_cutout
+
+STRONG = ("randaugment",)
+
+
+@dataclass(frozen=True)
+class ImageViews:
+    """Weak: flip and shift. Strong: a weak view, then random operations, then cutout."""
+
+    flip: bool = option(True, "mirror half of the images (turn off for digits, letters and the like)")
+    shift: int | None = option(None, "largest reflect-padded shift in pixels; by default an eighth of the side")
+    strong: str = option("randaugment", f"operations of the strong view: {' or '.join(STRONG)}")
+    operations: int = option(2, "operations per strong view")
+    cutout: float = option(0.5, "side of the grey square in the strong view, as a share of the image's side")
+
+    def __post_init__(self) -> None:
+        if self.strong not in STRONG:
+            raise ConfigError(f"strong must be one of {', '.join(STRONG)}, not {self.strong!r}; choose one of these.")
+        if self.shift is not None and self.shift < 0:
+            raise ConfigError(f"shift must be 0 or more pixels, not {self.shift}; use 0 to turn shifting off.")
+        if self.operations < 0:
+            raise ConfigError(f"operations must be 0 or more, not {self.operations}; FixMatch uses 2.")
+        if not 0 <= self.cutout <= 1:
+            raise ConfigError(f"cutout must be a share of the side in [0, 1], not {self.cutout}; FixMatch uses 0.5.")
+
+    def init(self, device: torch.device | str = "cpu") -> dict[str, Tensor]:
+        """What the strong view learns, as explicit state."""
+        return {}
+
+    def weak(self, images: Tensor, key: Tensor) -> Tensor:
+        """uint8 (n, h, w, 3) to uint8 (n, h, w, 3)."""
+        side = min(images.shape[1:3])
+        shift = side // 8 if self.shift is None else self.shift
+        return flip_and_shift(images, key, flip=self.flip, shift=shift)
+
+    def strong_view(self, images: Tensor, key: Tensor, state: dict[str, Tensor]) -> Tensor:
+        """uint8 (n, h, w, 3) to uint8 (n, h, w, 3)."""
+        views = randaugment(self.weak(images, draw.split(key, 0)), draw.split(key, 1), self.operations)
+        return random_cutout(views, draw.split(key, 2), round(self.cutout * min(images.shape[1:3])))
+
+
+def to_model(images: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+    """uint8 (n, h, w, 3) to (n, 3, h, w) in channels-last memory, scaled to [−1, 1]."""
+    return (images.permute(0, 3, 1, 2).to(torch.float32) / 127.5 - 1.0).to(dtype)

@@ -1,0 +1,86 @@
+"""One operation per image, each with its own amount, for a whole batch at once.
+
+An operation is one of three kinds (a transformation, a table of grey levels, a filter), so a batch needs at most one
+gather per kind however many operations are in play. There are two ways to run it with the same result:
+
+- `dense` computes every kind for every image and selects: fixed shapes, no decision by the host, so that it can be
+  compiled and captured in a CUDA graph;
+- `grouped` collects the images of each operation first, which is what a CPU is fastest at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from cadr.views.affine import AFFINE, Coefficients, transform
+from cadr.views.pixels import FILTERS
+from cadr.views.tables import TABLES, look_up
+
+OPERATIONS: tuple[str, ...] = (*AFFINE, *TABLES, *FILTERS, "identity")
+IDENTITY = OPERATIONS.index("identity")
+
+
+def apply(images: Tensor, operation: Tensor, amount: Tensor, among: Sequence[str] = OPERATIONS) -> Tensor:
+    """uint8 images (n, h, w, 3), each under its operation (int64 index into `OPERATIONS`) with its float64 amount.
+
+    `among` promises which operations occur, which spares the others' cost. What an amount means depends on them:
+    degrees for rotate, the coefficient for shear, pixels for translate, bits for posterise, the threshold for solarise,
+    Pillow's enhancement factor for brightness, colour, contrast and sharpness, and for the others the blending weight
+    between the image (0) and the operation's result (1).
+    """
+    if images.device.type == "cpu" and not torch.compiler.is_compiling():
+        return grouped(images, operation, amount, among)
+    return dense(images, operation, amount, among)
+
+
+def dense(images: Tensor, operation: Tensor, amount: Tensor, among: Sequence[str] = OPERATIONS) -> Tensor:
+    """Every kind for every image, then a selection."""
+    _, height, width, _ = images.shape
+    chosen = {name: operation == OPERATIONS.index(name) for name in among if name != "identity"}
+    result = images
+    moved = [name for name in chosen if name in AFFINE]
+    if moved:
+        coefficients = AFFINE["translate_x"](torch.zeros_like(amount), height, width)
+        for name in moved:
+            coefficients = _where(chosen[name], AFFINE[name](amount, height, width), coefficients)
+        result = transform(images, coefficients)
+    mapped = [name for name in chosen if name in TABLES]
+    if mapped:
+        table = torch.arange(256, device=images.device, dtype=torch.uint8)[None, :, None]
+        any_table = torch.zeros_like(operation, dtype=torch.bool)
+        for name in mapped:
+            table = torch.where(chosen[name][:, None, None], TABLES[name](images, amount), table)
+            any_table = any_table | chosen[name]
+        result = torch.where(any_table[:, None, None, None], look_up(images, table), result)
+    for name in chosen:
+        if name in FILTERS:
+            result = torch.where(chosen[name][:, None, None, None], FILTERS[name](images, amount), result)
+    return result
+
+
+def _where(chosen: Tensor, yes: Coefficients, no: Coefficients) -> Coefficients:
+    a, b, c, d, e, f = (torch.where(chosen, one, other) for one, other in zip(yes, no, strict=True))
+    return a, b, c, d, e, f
+
+
+def grouped(images: Tensor, operation: Tensor, amount: Tensor, among: Sequence[str] = OPERATIONS) -> Tensor:
+    """The images of each operation together, one operation after the other."""
+    _, height, width, _ = images.shape
+    result = images.clone()
+    for name in among:
+        if name == "identity":
+            continue
+        rows = (operation == OPERATIONS.index(name)).nonzero().flatten()
+        if len(rows) == 0:
+            continue
+        part, by = images[rows], amount[rows]
+        if name in AFFINE:
+            result[rows] = transform(part, AFFINE[name](by, height, width))
+        elif name in TABLES:
+            result[rows] = look_up(part, TABLES[name](part, by))
+        else:
+            result[rows] = FILTERS[name](part, by)
+    return result
