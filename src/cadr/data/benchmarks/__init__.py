@@ -1,0 +1,55 @@
+"""Benchmarks by name, looked for under `--root`, else the variable CADR_DATA, else `data/`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from cadr.data.benchmarks.cifar import CIFAR10, CIFAR100, open_cifar
+from cadr.data.benchmarks.digits import digits
+from cadr.data.benchmarks.known import KNOWN, Place
+from cadr.data.pool import Pool
+from cadr.errors import DataError
+
+__all__ = ["BENCHMARKS", "data_root", "find", "open_benchmark"]
+
+BENCHMARKS: dict[str, Callable[[Place], Pool]] = {
+    "digits": lambda _: digits(),
+    "cifar10": lambda place: open_cifar(CIFAR10, place),
+    "cifar100": lambda place: open_cifar(CIFAR100, place),
+}
+
+
+class NotThereError(DataError):
+    """A benchmark's files are not where they were looked for."""
+
+
+def data_root(root: str | Path | None = None) -> Path:
+    return Path(root or os.environ.get("CADR_DATA") or "data").expanduser()
+
+
+def find(name: str, root: str | Path | None = None) -> list[Place]:
+    """Every usual form of a benchmark that is there, in order of preference. `root` may also be that form itself."""
+    base = data_root(root)
+    places = []
+    for form in KNOWN[name].forms:
+        for path in (base / form.path, base):
+            if path.exists() and (path != base or base.name == Path(form.path).name):
+                places.append(Place(path, form))
+    return places
+
+
+def open_benchmark(name: str, root: str | Path | None = None) -> Pool:
+    """The pool of a benchmark, verified against what is published about it."""
+    if name == "digits":
+        return digits()
+    places = find(name, root)
+    if not places:
+        looked_for = ", ".join(form.path for form in KNOWN[name].forms)
+        how = f"`cadr data get {name}`" if KNOWN[name].downloads else KNOWN[name].page
+        raise NotThereError(
+            f"{name} is not under {data_root(root)} (looked for {looked_for}); "
+            f"get it with {how}, or name its folder with --root or CADR_DATA"
+        )
+    return BENCHMARKS[name](places[0])

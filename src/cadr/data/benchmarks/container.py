@@ -1,0 +1,129 @@
+"""Reading named files out of a folder or a tar archive alike.
+
+Nothing is ever unpacked: members are read as a stream, so that an archive has no way to write anywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tarfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cadr.errors import DataError
+
+BLOCK = 1 << 20
+
+
+class ArchiveError(DataError):
+    """An archive is damaged, hostile, or lacks a file."""
+
+
+class ChecksumError(DataError):
+    """A file is not the published one."""
+
+
+class Member:
+    """One file while it is being read; it knows its size, and its MD5 once it has been read to the end."""
+
+    def __init__(self, where: str, file: IO[bytes], size: int) -> None:
+        self.where = where
+        self.size = size
+        self._file = file
+        self._md5 = hashlib.md5(usedforsecurity=False)
+
+    def read(self, limit: int) -> bytes:
+        """The whole file, which must not be larger than `limit`."""
+        if self.size > limit:
+            raise DataError(f"{self.where}: {self.size} bytes are more than such a file has ({limit})")
+        data = self._file.read(self.size)
+        self._check_length(len(data))
+        self._md5.update(data)
+        return data
+
+    def read_into(self, target: NDArray[np.uint8]) -> None:
+        """Fill a contiguous array with the whole file, without a copy in between."""
+        view = target.reshape(-1).data
+        if self.size != len(view):
+            raise DataError(f"{self.where}: expected {len(view)} bytes, got {self.size}")
+        position = 0
+        while position < len(view):
+            block = self._file.read(min(BLOCK, len(view) - position))
+            if not block:
+                break
+            view[position : position + len(block)] = block
+            self._md5.update(block)
+            position += len(block)
+        self._check_length(position)
+
+    def verify(self, md5: str | None) -> None:
+        """Compare what was read with the published checksum, where there is one."""
+        got = self._md5.hexdigest()
+        if md5 is not None and got != md5:
+            raise ChecksumError(
+                f"{self.where} is not the published file (MD5 {got}, expected {md5}); download it again"
+            )
+
+    def _check_length(self, got: int) -> None:
+        if got != self.size:
+            raise DataError(f"{self.where} ends too early: expected {self.size} bytes, got {got}")
+
+
+def members(path: Path, wanted: list[str], optional: tuple[str, ...] = ()) -> Iterator[tuple[str, Member]]:
+    """Each wanted file once, by base name, in the order in which the container has them."""
+    if path.is_dir():
+        yield from _folder(path, wanted, optional)
+    else:
+        yield from _tar(path, wanted, optional)
+
+
+def _folder(path: Path, wanted: list[str], optional: tuple[str, ...]) -> Iterator[tuple[str, Member]]:
+    for name in wanted:
+        file = path / name
+        if not file.is_file():
+            if name in optional:
+                continue
+            raise DataError(f"{path} lacks the file {name}; copy the whole official folder")
+        with file.open("rb") as opened:
+            yield name, Member(str(file), opened, file.stat().st_size)
+
+
+def _tar(path: Path, wanted: list[str], optional: tuple[str, ...]) -> Iterator[tuple[str, Member]]:
+    found: set[str] = set()
+    with _reading(path), tarfile.open(path, "r:*") as archive:
+        for member in archive:
+            parts = PurePosixPath(member.name)
+            if parts.is_absolute() or ".." in parts.parts:
+                raise ArchiveError(
+                    f"{path} holds {member.name!r}, a path outside its folder; do not trust this archive"
+                )
+            if parts.name not in wanted or member.isdir():
+                continue
+            if not member.isreg():
+                raise ArchiveError(f"{path}: {member.name} should be a plain file, but it is a link or a device")
+            if parts.name in found:
+                raise ArchiveError(f"{path} holds {parts.name} twice")
+            found.add(parts.name)
+            opened: Any = archive.extractfile(member)
+            yield parts.name, Member(f"{path}: {member.name}", opened, member.size)
+            if found == set(wanted):
+                return
+    missing = [name for name in wanted if name not in found and name not in optional]
+    if missing:
+        raise ArchiveError(f"{path} lacks the file {missing[0]}; download the archive again")
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except DataError:
+        raise
+    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+        raise ArchiveError(f"{path} is not an archive that can be read to its end: {error}") from error

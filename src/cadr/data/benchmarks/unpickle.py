@@ -1,0 +1,109 @@
+"""CIFAR's python batches are pickles, and a pickle is a program. This reader runs only the few steps they consist of.
+
+Two fences: the opcodes are looked through before anything is done, and the three names that the files refer to are
+answered with stand-ins of our own, which can hold bytes as a uint8 array and nothing else. NumPy's constructors, or any
+other function, are out of reach.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import pickletools
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cadr.errors import DataError
+
+_NAMED = """
+    PROTO FRAME STOP MARK POP_MARK NONE NEWTRUE NEWFALSE EMPTY_DICT DICT SETITEM SETITEMS EMPTY_LIST LIST APPEND
+    APPENDS EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 INT BININT BININT1 BININT2 LONG LONG1 STRING BINSTRING
+    SHORT_BINSTRING BINBYTES SHORT_BINBYTES BINBYTES8 UNICODE BINUNICODE SHORT_BINUNICODE PUT BINPUT LONG_BINPUT MEMOIZE
+    GET BINGET LONG_BINGET GLOBAL STACK_GLOBAL REDUCE BUILD"""
+_OPCODES = frozenset(_NAMED.split())
+
+
+class PickleError(DataError):
+    """A pickle asks for something that the official files never do, or is damaged."""
+
+
+class _Dtype:
+    """Stands in for numpy.dtype('u1')."""
+
+    def __init__(self, code: Any, *_: Any) -> None:
+        if code not in ("u1", b"u1"):
+            raise PickleError(f"an array of type {code!r}, where only bytes belong")
+
+    def __setstate__(self, state: Any) -> None:
+        """The byte order and alignment of a byte: nothing to keep."""
+
+
+class _Array:
+    """Stands in for numpy.ndarray while it is rebuilt."""
+
+    array: NDArray[np.uint8] | None = None
+
+    def __setstate__(self, state: Any) -> None:
+        try:
+            _, shape, dtype, fortran, raw = state
+            if not isinstance(dtype, _Dtype) or not isinstance(raw, bytes):
+                raise PickleError("an array whose contents are not plain bytes")
+            self.array = np.frombuffer(raw, dtype=np.uint8).reshape(shape, order="F" if fortran else "C")
+        except (TypeError, ValueError) as error:
+            raise PickleError(f"an array that does not fit its shape: {error}") from error
+
+
+def _reconstruct(*_: Any) -> _Array:
+    return _Array()
+
+
+def _encode(text: Any, encoding: Any) -> bytes:
+    """How Python 3 writes bytes into a pickle that Python 2 could read."""
+    if not isinstance(text, str) or encoding not in ("latin1", b"latin1"):
+        raise PickleError("text in an encoding other than latin1")
+    return text.encode("latin1")
+
+
+_NAMES: dict[tuple[str, str], Any] = {
+    ("numpy.core.multiarray", "_reconstruct"): _reconstruct,
+    ("numpy._core.multiarray", "_reconstruct"): _reconstruct,
+    ("numpy", "ndarray"): _Array,
+    ("numpy", "dtype"): _Dtype,
+    ("_codecs", "encode"): _encode,
+}
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        try:
+            return _NAMES[module, name]
+        except KeyError:
+            raise PickleError(f"it asks for {module}.{name}, which the official files never do") from None
+
+
+def unpickle(where: str, data: bytes) -> dict[str, Any]:
+    """The dictionary in an official batch, its keys as text and its arrays as NumPy arrays of bytes."""
+    try:
+        _look_through(data)
+        content = _Unpickler(io.BytesIO(data), encoding="bytes").load()
+    except PickleError as error:
+        raise PickleError(f"{where} is refused: {error}") from error
+    except Exception as error:  # a damaged pickle can fail in any way at all; none of them is ours
+        raise PickleError(f"{where} is not a readable pickle: {type(error).__name__}: {error}") from error
+    if not isinstance(content, dict):
+        raise PickleError(f"{where} should hold a dictionary, got {type(content).__name__}")
+    return {_text(key): value.array if isinstance(value, _Array) else value for key, value in content.items()}
+
+
+def _look_through(data: bytes) -> None:
+    for opcode, argument, _ in pickletools.genops(data):
+        if opcode.name not in _OPCODES:
+            raise PickleError(f"it uses the pickle operation {opcode.name}, which the official files never do")
+        if opcode.name in ("PUT", "LONG_BINPUT") and int(argument or 0) > len(data):
+            raise PickleError("it refers to more objects than it can hold")
+
+
+def _text(key: Any) -> str:
+    return key.decode("latin1") if isinstance(key, bytes) else str(key)

@@ -1,0 +1,68 @@
+"""A pool in words and bars, for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from cadr.data.pool import Pool
+
+WIDTH = 30  # characters of the longest bar
+
+
+def describe(pool: Pool) -> str:
+    """One line about the whole and one per class: how many labels, how many rows of the stream where it is known."""
+    return "\n".join([headline(pool), "", *_table(*class_table(pool))])
+
+
+def headline(pool: Pool) -> str:
+    n, shape = len(pool.labels), pool.examples.shape[1:]
+    what = f"images of {shape[0]}×{shape[1]} pixels" if pool.kind == "image" else f"rows of {shape[0]} features"
+    parts = [
+        f"{pool.name}: {n:,} {what}, {pool.num_classes} classes",
+        f"{pool.num_labelled:,} labelled ({100 * pool.num_labelled / n:.3g} %)",
+        f"{pool.num_streamed:,} in the unlabelled stream",
+    ]
+    if pool.test_labels is not None:
+        parts.append(f"{len(pool.test_labels):,} for testing")
+    return "; ".join(parts)
+
+
+def class_table(pool: Pool) -> tuple[list[str], list[list[str]]]:
+    """Header and rows: index, name, labelled and its bar; with a known truth also the stream and the labelled share."""
+    header = ["class", "name", "labelled", ""]
+    counts = pool.counts
+    rows = [
+        [str(c), name, f"{count:,}", bar(count / max(1, counts.max()))]
+        for c, (name, count) in enumerate(zip(pool.class_names, counts, strict=True))
+    ]
+    truth = pool.hidden_labels
+    if truth is not None:
+        streamed = truth if pool.stream is None else truth[pool.stream]
+        in_stream = np.bincount(streamed[streamed >= 0], minlength=pool.num_classes)
+        header[3:] = ["in stream", "labelled share", ""]
+        of_class = np.bincount(truth[truth >= 0], minlength=pool.num_classes)
+        for row, count, streaming, size in zip(rows, counts, in_stream, of_class, strict=True):
+            row[3:] = [f"{streaming:,}", f"{100 * count / max(1, size):.2f} %", row[3]]
+    return header, rows
+
+
+def bar(share: float) -> str:
+    """A bar as long as its share of WIDTH, in eighths of a character; anything above nothing can be seen."""
+    eighths = round(share * WIDTH * 8)
+    if share > 0:
+        eighths = max(1, eighths)
+    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
+
+
+def _table(header: list[str], rows: list[list[str]]) -> list[str]:
+    widths = [max(len(row[k]) for row in [header, *rows]) for k in range(len(header))]
+    left = {1, len(header) - 1}  # names and bars
+    return [
+        "  ".join(
+            cell.ljust(w) if k in left else cell.rjust(w) for k, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in [header, *rows]
+    ]

@@ -1,0 +1,209 @@
+"""The data of a problem: examples, the labels there are, and nothing that knows how they will be learned from."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cadr.data.description import describe
+from cadr.errors import DataError
+
+MISSING = -1
+CHUNK = 1 << 24  # bytes looked at together, so that a memory-mapped array of any size is checked in little memory
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Examples with labels, where −1 means *missing*.
+
+    The arrays are kept as read-only views, not copied. Shapes, types and labels are checked at once; that features are
+    finite is checked at once for arrays in memory, and by `check_finite()` for memory-mapped ones, which may be far
+    larger than memory.
+    """
+
+    examples: NDArray[Any]  # uint8 (n, h, w, 3) or float32 (n, d)
+    labels: NDArray[np.int64]  # (n,)
+    class_names: tuple[str, ...]
+    name: str = "pool"
+    test_examples: NDArray[Any] | None = None
+    test_labels: NDArray[np.int64] | None = None
+    hidden_labels: NDArray[np.int64] | None = None  # the truth where a benchmark knows it: for evaluation only
+    stream: NDArray[np.int64] | None = None  # rows of the unlabelled stream; None: every row
+    feature_names: tuple[str, ...] | None = None
+    identifiers: tuple[str, ...] | None = field(default=None, repr=False)  # what the rows are called: file names, ids
+
+    def __post_init__(self) -> None:
+        for name in ("examples", "labels", "test_examples", "test_labels", "hidden_labels", "stream"):
+            array = getattr(self, name)
+            if array is not None:
+                object.__setattr__(self, name, _read_only(self.name, name, array))
+        object.__setattr__(self, "class_names", tuple(self.class_names))
+        self._check_examples()
+        self._check_classes()
+        self._check_rows()
+
+    @property
+    def kind(self) -> Literal["image", "features"]:
+        return "image" if self.examples.ndim == 4 else "features"
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.class_names)
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """Labelled examples of each class."""
+        return _count(self.labels, self.num_classes)
+
+    @property
+    def num_labelled(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def num_streamed(self) -> int:
+        """Rows of the unlabelled stream."""
+        return len(self.labels) if self.stream is None else len(self.stream)
+
+    @cached_property
+    def sha256(self) -> str:
+        """A hash of everything that training and testing can see. Reads all the data: once, and only when asked."""
+        digest = hashlib.sha256(repr((self.kind, self.class_names)).encode())
+        for array in (self.examples, self.labels, self.stream, self.test_examples, self.test_labels):
+            digest.update(repr(None if array is None else (array.shape, array.dtype.str)).encode())
+            for chunk in _chunks(array):
+                digest.update(np.ascontiguousarray(chunk).data)
+        return digest.hexdigest()
+
+    def describe(self) -> str:
+        """What is there, as a table with bars."""
+        return describe(self)
+
+    def check_finite(self) -> None:
+        """Raise unless every feature is a finite number; memory-mapped data are read in chunks."""
+        for array, what in ((self.examples, "examples"), (self.test_examples, "test_examples")):
+            if array is not None and array.dtype == np.float32:
+                _check_finite(self.name, what, array)
+
+    def _fail(self, message: str) -> None:
+        raise DataError(f"{self.name}: {message}")
+
+    def _check_examples(self) -> None:
+        x, test = self.examples, self.test_examples
+        images = x.ndim == 4 and x.shape[-1] == 3 and x.dtype == np.uint8
+        if not images and not (x.ndim == 2 and x.dtype == np.float32):
+            self._fail(
+                "examples must be uint8 images of shape (n, height, width, 3) or float32 features of shape (n, d), "
+                f"got {x.dtype} of shape {x.shape}"
+            )
+        if x.size == 0:
+            self._fail(f"there are no examples (shape {x.shape})")
+        if test is not None and (test.shape[1:] != x.shape[1:] or test.dtype != x.dtype or len(test) == 0):
+            self._fail(
+                f"test examples must be like the training examples, {x.dtype} of shape (n, {_shape(x)}), "
+                f"got {test.dtype} of shape {test.shape}"
+            )
+        if self.feature_names is not None and (x.ndim != 2 or len(self.feature_names) != x.shape[1]):
+            self._fail(f"{len(self.feature_names)} feature names for examples of shape {x.shape}")
+        for array, what in ((x, "examples"), (test, "test_examples")):
+            if array is not None and array.dtype == np.float32 and not is_mapped(array):
+                _check_finite(self.name, what, array)
+
+    def _check_classes(self) -> None:
+        names = self.class_names
+        if len(names) < 2:
+            self._fail(f"at least two classes are needed to classify, got {len(names)} ({', '.join(names) or 'none'})")
+        if len(set(names)) != len(names):
+            self._fail(f"class {next(n for n in names if names.count(n) > 1)!r} is named twice")
+        truth = self.labels if self.hidden_labels is None else self.hidden_labels
+        for labels, what, length, lowest in (
+            (self.labels, "labels", len(self.examples), MISSING),
+            (self.hidden_labels, "hidden_labels", len(self.examples), MISSING),
+            (self.test_labels, "test_labels", 0 if self.test_examples is None else len(self.test_examples), 0),
+        ):
+            if labels is not None:
+                self._check_labels(labels, what, length, lowest)
+        if (self.test_labels is None) != (self.test_examples is None):
+            self._fail("a test part needs both test_examples and test_labels")
+        empty = np.flatnonzero(_count(truth, len(names)) == 0)
+        if len(empty):
+            self._fail(
+                f"no example has class {names[empty[0]]!r} (index {empty[0]}); label one, or leave the class out"
+            )
+        if (
+            self.hidden_labels is not None
+            and ((self.labels != MISSING) & (self.hidden_labels != MISSING) & (self.labels != self.hidden_labels)).any()
+        ):
+            self._fail("labels and hidden_labels disagree")
+
+    def _check_labels(self, labels: NDArray[Any], what: str, length: int, lowest: int) -> None:
+        if labels.shape != (length,) or labels.dtype != np.int64:
+            self._fail(f"{what} must be {length} int64 numbers, got {labels.dtype} of shape {labels.shape}")
+        position = 0
+        for chunk in _chunks(labels):
+            bad = np.flatnonzero((chunk < lowest) | (chunk >= self.num_classes))
+            if len(bad):
+                self._fail(
+                    f"{what}[{position + bad[0]}] is {chunk[bad[0]]}; expected 0 to {self.num_classes - 1}"
+                    + (" or −1 for missing" if lowest == MISSING else "")
+                )
+            position += len(chunk)
+
+    def _check_rows(self) -> None:
+        n = len(self.examples)
+        if self.stream is not None:
+            s = self.stream
+            if s.ndim != 1 or s.dtype != np.int64 or len(s) == 0 or s[0] < 0 or s[-1] >= n or (np.diff(s) <= 0).any():
+                self._fail(f"stream must be rising int64 rows between 0 and {n - 1}, at least one")
+        if self.identifiers is not None and len(self.identifiers) != n:
+            self._fail(f"{len(self.identifiers)} identifiers for {n} examples")
+
+
+def is_mapped(array: NDArray[Any]) -> bool:
+    """Whether the numbers are in a file rather than in memory."""
+    base: Any = array
+    while base is not None:
+        if isinstance(base, np.memmap):
+            return True
+        base = getattr(base, "base", None)
+    return False
+
+
+def _read_only(pool: str, name: str, array: Any) -> NDArray[Any]:
+    if not isinstance(array, np.ndarray):
+        raise DataError(f"{pool}: {name} must be a NumPy array, got {type(array).__name__}")
+    view = array.view(np.ndarray)
+    view.flags.writeable = False
+    return view
+
+
+def _shape(array: NDArray[Any]) -> str:
+    return ", ".join(map(str, array.shape[1:]))
+
+
+def _chunks(array: NDArray[Any] | None) -> Any:
+    if array is not None and len(array):
+        rows = max(1, CHUNK // max(1, array[:1].nbytes))
+        for start in range(0, len(array), rows):
+            yield array[start : start + rows]
+
+
+def _count(labels: NDArray[np.int64], num_classes: int) -> NDArray[np.int64]:
+    total = np.zeros(num_classes, dtype=np.int64)
+    for chunk in _chunks(labels):
+        total += np.bincount(chunk[chunk != MISSING], minlength=num_classes)
+    return total
+
+
+def _check_finite(pool: str, what: str, array: NDArray[np.float32]) -> None:
+    position = 0
+    for chunk in _chunks(array):
+        finite = np.isfinite(chunk)
+        if not finite.all():
+            row, column = np.argwhere(~finite)[0]
+            raise DataError(f"{pool}: {what}[{position + row}, {column}] is {chunk[row, column]}, not a finite number")
+        position += len(chunk)

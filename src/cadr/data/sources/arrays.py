@@ -1,0 +1,205 @@
+"""Arrays: `.npz` with `x` and `y` (or `x_train`, `y_train`, `x_test`, `y_test`), `.npy` with labels beside it.
+
+What the file stores uncompressed is memory-mapped, never copied. Object arrays, which are pickles, are refused.
+"""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from cadr.data.pool import MISSING, Pool
+from cadr.errors import DataError
+
+_LOCAL_HEADER = 30  # bytes of a zip member's local header before its name and extra field
+_LIMIT = 1 << 36  # bytes that one compressed member may unfold to
+
+
+class ArrayError(DataError):
+    """An array file is damaged, or holds something other than numbers."""
+
+
+def open_npz(path: Path) -> Pool:
+    """A pool from an `.npz` file; optional `class_names`."""
+    arrays = read_npz(path)
+    prefixed = "x_train" in arrays
+    train, rest = ("x_train", "y_train") if prefixed else ("x", "y"), {"x_test", "y_test", "class_names"}
+    unknown = sorted(set(arrays) - {*train, *rest})
+    missing = [name for name in train if name not in arrays]
+    if missing or unknown:
+        raise ArrayError(
+            f"{path}: expected arrays x and y (or x_train and y_train), and perhaps x_test, y_test, class_names; "
+            + (f"there is no {missing[0]}" if missing else f"{unknown[0]} is none of them")
+        )
+    names = arrays.get("class_names")
+    if names is not None and (names.dtype.kind != "U" or names.ndim != 1):
+        raise ArrayError(f"{path}: class_names should be a list of strings, got {names.dtype} of shape {names.shape}")
+    return from_arrays(
+        arrays[train[0]],
+        arrays[train[1]],
+        name=path.stem,
+        test_examples=arrays.get("x_test"),
+        test_labels=arrays.get("y_test"),
+        class_names=None if names is None else tuple(names.tolist()),
+    )
+
+
+def from_arrays(
+    examples: NDArray[Any],
+    labels: NDArray[Any],
+    *,
+    name: str = "arrays",
+    test_examples: NDArray[Any] | None = None,
+    test_labels: NDArray[Any] | None = None,
+    class_names: tuple[str, ...] | None = None,
+) -> Pool:
+    """A pool from arrays: uint8 images (grey, RGB or RGBA) or numbers; labels are whole numbers or strings.
+
+    A label is missing where it is −1, or the empty string.
+    """
+    names, (train, test) = encode_labels(name, [labels, test_labels], class_names)
+    assert train is not None
+    return Pool(
+        examples=as_examples(name, examples),
+        labels=train,
+        class_names=names,
+        name=name,
+        test_examples=None if test_examples is None else as_examples(name, test_examples),
+        test_labels=test,
+    )
+
+
+def as_examples(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """uint8 (n, h, w, 3) or float32 (n, d); nothing is copied that already has that form."""
+    if array.dtype == np.uint8 and array.ndim in (3, 4):
+        if array.ndim == 3:
+            array = array[..., None]
+        if array.shape[-1] == 1:
+            return np.repeat(array, 3, axis=-1)
+        if array.shape[-1] in (3, 4):
+            return array[..., :3]
+    elif array.ndim == 2 and array.dtype.kind in "fiub":
+        return array if array.dtype == np.float32 else _to_float32(name, array)
+    raise ArrayError(
+        f"{name}: expected uint8 images (n, height, width[, channels]) or numeric features (n, d), "
+        f"got {array.dtype} of shape {array.shape}"
+    )
+
+
+def encode_labels(
+    name: str, parts: list[NDArray[Any] | None], class_names: tuple[str, ...] | None
+) -> tuple[tuple[str, ...], list[NDArray[np.int64] | None]]:
+    """Class names and int64 labels. Strings are numbered in sorted order; whole numbers are class indices already."""
+    given = [p for p in parts if p is not None]
+    for part in given:
+        if part.ndim != 1 or part.dtype.kind not in "iuU":
+            raise ArrayError(
+                f"{name}: labels should be one whole number (−1 for missing) or string per row, "
+                f"got {part.dtype} of shape {part.shape}"
+            )
+    if all(part.dtype.kind == "U" for part in given):
+        names = class_names or tuple(sorted({str(v) for part in given for v in np.unique(part)} - {""}))
+        index = {"": MISSING} | {n: i for i, n in enumerate(names)}
+        unknown = sorted({str(v) for part in given for v in np.unique(part)} - set(index))
+        if unknown:
+            raise ArrayError(f"{name}: label {unknown[0]!r} is not among the class names {', '.join(names)}")
+        return names, [None if p is None else np.array([index[v] for v in p.tolist()], dtype=np.int64) for p in parts]
+    if any(part.dtype.kind == "U" for part in given):
+        raise ArrayError(f"{name}: training and test labels should both be whole numbers or both strings")
+    encoded = [None if p is None else p if p.dtype == np.int64 else p.astype(np.int64) for p in parts]
+    highest = max((int(p.max(initial=MISSING)) for p in encoded if p is not None), default=MISSING)
+    if class_names is None and highest >= 1 << 20:
+        raise ArrayError(f"{name}: a label of {highest} would mean more than a million classes; labels count from 0")
+    return class_names or tuple(str(c) for c in range(highest + 1)), encoded
+
+
+def read_npy(path: Path) -> NDArray[Any]:
+    """A memory-mapped `.npy` array."""
+    try:
+        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        return array
+    except (ValueError, EOFError, OSError) as error:
+        raise ArrayError(f"{path}: not an array that can be read safely: {error}") from error
+
+
+def read_npz(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of an `.npz`; those stored without compression are mapped, not read."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+            names = [m.filename for m in members]
+            if len(set(names)) != len(names):
+                raise ArrayError(f"{path}: {next(n for n in names if names.count(n) > 1)} is there twice")
+            return {m.filename.removesuffix(".npy"): _member(path, archive, m) for m in members}
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        NotImplementedError,
+        RuntimeError,
+        struct.error,
+        OSError,
+        EOFError,
+    ) as error:
+        raise ArrayError(f"{path}: not an .npz that can be read: {error}") from error
+
+
+def _member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    if not member.filename.endswith(".npy"):
+        raise ArrayError(f"{path}: {member.filename} is not an array (.npy)")
+    where = f"{path}: {member.filename}"
+    with archive.open(member) as file:
+        shape, fortran, dtype, offset = _header(where, file)
+        size = int(np.prod(shape, dtype=object)) * dtype.itemsize
+        if size + offset != member.file_size or size > _LIMIT:
+            raise ArrayError(f"{where} holds {member.file_size - offset} bytes of numbers, expected {size}")
+        if member.compress_type != zipfile.ZIP_STORED or size == 0:
+            data = np.frombuffer(file.read(), dtype=dtype)
+            return data.reshape(shape, order="F" if fortran else "C")
+    start = _data_start(where, path, member) + offset
+    return np.memmap(path, dtype=dtype, mode="r", offset=start, shape=shape, order="F" if fortran else "C")
+
+
+def _header(where: str, file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    try:
+        version = npy.read_magic(file)
+        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, fortran, dtype = read(file)
+    except ValueError as error:
+        raise ArrayError(f"{where} is not a NumPy array: {error}") from error
+    if dtype.hasobject:
+        raise ArrayError(f"{where} holds Python objects, which could run code; save plain numbers or strings")
+    return shape, fortran, dtype, file.tell()
+
+
+def _data_start(where: str, path: Path, member: zipfile.ZipInfo) -> int:
+    """Where a stored member's bytes begin: its local header may be longer than the directory says."""
+    with path.open("rb") as file:
+        file.seek(member.header_offset)
+        header = file.read(_LOCAL_HEADER)
+        length = file.seek(0, 2)
+    if len(header) < _LOCAL_HEADER or header[:4] != b"PK\x03\x04":
+        raise ArrayError(f"{where}: the zip file is damaged")
+    name, extra = struct.unpack("<HH", header[26:30])
+    start = member.header_offset + _LOCAL_HEADER + int(name) + int(extra)
+    if start + member.file_size > length:
+        raise ArrayError(f"{where}: the file ends too early")
+    return start
+
+
+def _to_float32(name: str, array: NDArray[Any]) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        result = array.astype(np.float32)
+    if array.dtype.kind == "f":
+        lost = np.argwhere(np.isfinite(array) & ~np.isfinite(result))
+        if len(lost):
+            raise ArrayError(
+                f"{name}: {array[tuple(lost[0])]} at row {lost[0][0]} is too large for float32; rescale it"
+            )
+    return result
