@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
@@ -22,23 +22,22 @@ _WORDS: dict[type, str] = {int: "a whole number", float: "a number"}
 
 def add_flags(
     parser: argparse.ArgumentParser | argparse._ArgumentGroup,
-    part: Any,
-    *,
+    kind: type[Any],
+    shown: Mapping[str, Any] | None = None,
     skip: Iterable[str] = (),
 ) -> None:
-    """Give `parser` one flag per field of `part`: a dataclass, or an instance whose values are the defaults to show."""
-    kind = part if isinstance(part, type) else type(part)
+    """Give `parser` one flag per field of the dataclass `kind`; `shown` has values that stand in for its defaults."""
     hints = typing.get_type_hints(kind)
     for item in dataclasses.fields(kind):
-        if item.init and item.name not in skip:
-            default = _default(item) if part is kind else getattr(part, item.name)
+        if item.name not in skip:
+            default = (shown or {}).get(item.name, _default(item))
             _add(parser, item.name, hints[item.name], default, item.metadata.get("help", ""))
 
 
-def given(namespace: argparse.Namespace, part: Any) -> dict[str, Any]:
-    """The values that the command line gave for fields of `part`; those it did not mention are not in the dict."""
+def given(namespace: argparse.Namespace, kind: type[Any]) -> dict[str, Any]:
+    """The values that the command line gave for fields of `kind`; those it did not mention are not in the dict."""
     values: dict[str, Any] = {}
-    for item in dataclasses.fields(part):
+    for item in dataclasses.fields(kind):
         if hasattr(namespace, item.name):
             value = getattr(namespace, item.name)
             values[item.name] = tuple(value) if isinstance(value, list) else value
@@ -59,8 +58,8 @@ def _default(item: dataclasses.Field[Any]) -> Any:
 def _add(
     parser: argparse.ArgumentParser | argparse._ArgumentGroup, name: str, hint: Any, default: Any, text: str
 ) -> None:
-    shown = "" if default is dataclasses.MISSING else f"(default: {_show(default)})"
-    described = f"{text} {shown}".strip().replace("%", "%%")
+    unset = default is dataclasses.MISSING or default is None or default == ()
+    described = (text if unset else f"{text} (default: {_show(default)})").strip().replace("%", "%%")
     if hint is bool:
         parser.add_argument(
             flag(name), action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=described
@@ -155,6 +154,8 @@ def _metavar(hint: Any, name: str) -> str:
 
 
 def _show(value: Any) -> str:
-    if isinstance(value, tuple):
-        return " ".join(map(str, value)) or "none"
-    return "none" if value is None else str(value)
+    if isinstance(value, tuple | list):
+        return " ".join(map(str, value))
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value)

@@ -1,0 +1,201 @@
+"""Run rows of recipes/hu2022.toml and keep one record per finished run in benchmarks/records/.
+
+    PYTHONPATH=src python3 benchmarks/reproduce.py run cifar10-gamma50-cadr cifar10-gamma50-fixmatch --seeds 1 2 3
+    … run cifar10-gamma50-cadr --steps 32768 --form pinv --abreast 4 --minutes 9
+
+Flags it does not know are flags of `cadr train` and override the row; the record says which. A run is a folder under
+runs/: what was stopped (by --minutes, Ctrl-C or a lost machine) goes on when the same command is given again, on this
+machine or on another one that the folder was carried to. Needs torch, numpy and pillow alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import IO, Any
+
+from cadr.cli.main import parser as cadr_parser
+from cadr.cli.recipe_file import read_rows
+from cadr.cli.run_flags import Choice, read_flat
+from cadr.config import CHANGEABLE
+from cadr.errors import CadrError, ConfigError
+
+ROOT = Path(__file__).resolve().parent.parent
+RECIPE = ROOT / "recipes" / "hu2022.toml"
+UNFINISHED = 3
+# What does not make a run another one; steps and seed are told apart by the record itself.
+_NEUTRAL = CHANGEABLE | {"steps", "seed", "views", "log_every", "data"}
+_GRACE = 120.0  # seconds that a run gets to save itself
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    row: str
+    seed: int
+    steps: int
+    overrides: dict[str, Any]
+    flags: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        changed = "".join(f"-{key}-{_slug(value)}" for key, value in sorted(self.overrides.items()))
+        return f"{self.row}{changed}-steps{self.steps}-seed{self.seed}".replace("_", "-")
+
+    def command(self, out: Path) -> list[str]:
+        spec = f"{RECIPE}:{self.row}"
+        return [sys.executable, "-m", "cadr", "train", spec, *self.flags, "--seed", str(self.seed), "--out", str(out)]
+
+
+def plan(rows: Sequence[str], seeds: Sequence[int], flags: Sequence[str]) -> list[Job]:
+    """One job per row and seed, once the flags have been understood: a typing error costs nothing."""
+    known = {row.name: row for row in read_rows(RECIPE)}
+    jobs = []
+    for name in rows:
+        if name not in known:
+            raise ConfigError(f"there is no row {name!r}; see them with cadr recipes")
+        namespace = cadr_parser("train").parse_args(["train", f"{RECIPE}:{name}", *flags])
+        choice: Choice = namespace.choice
+        plain = {f.name: f.default for kind in choice.classes.values() for f in fields(kind)} | known[name].values
+        flat = read_flat(namespace)
+        overrides = {k: v for k, v in flat.items() if k not in _NEUTRAL and plain.get(k) != v}
+        jobs += [Job(name, seed, flat["steps"], overrides, tuple(flags)) for seed in seeds]
+    return jobs
+
+
+def run(jobs: Sequence[Job], runs: Path, records: Path, abreast: int, minutes: float | None) -> int:
+    """Bring every job to its end, `abreast` at a time; returns 0 when all have their record."""
+    deadline = time.monotonic() + 60 * minutes if minutes else float("inf")
+    waiting = [job for job in jobs if not _recorded(job, records)]
+    running: dict[Job, subprocess.Popen[bytes]] = {}
+    together = min(abreast, len(waiting))
+    failed: list[Job] = []
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        while waiting or running:
+            while waiting and len(running) < abreast:
+                job = waiting.pop(0)
+                running[job] = _start(job, runs, share=abreast > 1)
+            for job, process in list(running.items()):
+                if process.poll() is not None:
+                    del running[job]
+                    if process.returncode == 0:
+                        print(f"recorded {write_record(job, runs / job.name, records, together)}", flush=True)
+                    else:
+                        failed.append(job)
+                        print(f"{job.name} ended with status {process.returncode}", file=sys.stderr, flush=True)
+            if time.monotonic() > deadline:
+                raise KeyboardInterrupt
+            time.sleep(0.2)
+    except KeyboardInterrupt:
+        _stop(running.values())
+        left = ", ".join(job.name for job in [*running, *waiting])
+        print(f"Stopped and saved; still to do: {left}. The same command continues.", file=sys.stderr)
+        return UNFINISHED
+    return 1 if failed else 0
+
+
+def _recorded(job: Job, records: Path) -> bool:
+    path = records / f"{job.name}.json"
+    if path.exists():
+        print(f"{path} is there already", flush=True)
+    return path.exists()
+
+
+def _start(job: Job, runs: Path, share: bool) -> subprocess.Popen[bytes]:
+    runs.mkdir(parents=True, exist_ok=True)
+    path = os.pathsep.join([str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    output: IO[bytes] | None = None
+    if share:
+        log = runs / f"{job.name}.log"
+        output = log.open("ab")
+        print(f"{job.name}: output in {log}", flush=True)
+    try:
+        # A session of its own: Ctrl-C reaches this process alone, which then asks each run once to save itself.
+        return subprocess.Popen(
+            job.command(runs / job.name),
+            env=os.environ | {"PYTHONPATH": path},
+            stdout=output,
+            stderr=subprocess.STDOUT if share else None,
+            start_new_session=True,
+        )
+    finally:
+        if output is not None:
+            output.close()
+
+
+def _stop(processes: Any) -> None:
+    for process in processes:
+        process.send_signal(signal.SIGINT)
+    end = time.monotonic() + _GRACE
+    for process in processes:
+        try:
+            process.wait(max(0.1, end - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def write_record(job: Job, out: Path, records: Path, abreast: int) -> Path:
+    """The run's flat result, with the recipe's row, what was changed, and the last confusion matrix."""
+    record = json.loads((out / "result.json").read_text(encoding="utf-8"))
+    record |= {"row": job.row, "overrides": job.overrides, "abreast": abreast, "confusion": _last_confusion(out)}
+    records.mkdir(parents=True, exist_ok=True)
+    path = records / f"{job.name}.json"
+    unfinished = path.with_suffix(".part")
+    unfinished.write_text(_one_key_per_line(record), encoding="utf-8")
+    unfinished.replace(path)
+    return path
+
+
+def _one_key_per_line(record: dict[str, Any]) -> str:
+    lines = (f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in record.items())
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _last_confusion(out: Path) -> list[list[int]] | None:
+    confusion = None
+    with (out / "metrics.jsonl").open(encoding="utf-8") as lines:
+        for line in lines:
+            record = json.loads(line)
+            if record["kind"] == "evaluation":
+                confusion = record["confusion"]
+    return confusion
+
+
+def _slug(value: Any) -> str:
+    text = re.sub(r"[^0-9A-Za-z.]+", "-", str(value)).strip("-")
+    return text if len(text) <= 30 else hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    command = parser.add_subparsers(required=True, metavar="run").add_parser("run", allow_abbrev=False)
+    command.add_argument("rows", nargs="+", metavar="ROW")
+    command.add_argument("--seed", "--seeds", dest="seeds", nargs="+", type=int, default=[1], metavar="N")
+    command.add_argument("--abreast", type=int, default=1, metavar="K", help="runs at the same time (default: 1)")
+    command.add_argument("--minutes", type=float, metavar="M", help="stop and save after so long")
+    command.add_argument("--runs", type=Path, default=ROOT / "runs", metavar="FOLDER")
+    command.add_argument("--records", type=Path, default=ROOT / "benchmarks" / "records", metavar="FOLDER")
+    arguments, flags = parser.parse_known_args(argv)
+    try:
+        jobs = plan(arguments.rows, arguments.seeds, flags)
+        return run(jobs, arguments.runs, arguments.records, max(1, arguments.abreast), arguments.minutes)
+    except CadrError as error:
+        print(f"reproduce: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""`cadr compare DATA`: several algorithms over several seeds on the same splits, and a table at the end.
+
+Every run is a run folder of its own, so a comparison that was stopped goes on where it was, and adding a seed or an
+algorithm runs only what is missing.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cadr.cli.main import Parser, Subparsers
+
+ALGORITHMS = ("fixmatch", "cadr")
+
+
+def add(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "compare",
+        usage="cadr compare DATA [--algorithms NAME ...] [--seeds N] [--processes N] [--out FOLDER] [flags]",
+        help="compare algorithms over several seeds",
+        description="Train several algorithms on the same data with the same seeds, and compare them: accuracy and "
+        "geometric mean over the classes, mean ± sample standard deviation. A flag of an algorithm holds for every "
+        "chosen algorithm that has it. The same command after a stop continues.",
+    )
+    parser.add_argument("data", metavar="DATA", help="what to learn from, or a recipe")
+    parser.add_argument(
+        "--algorithms",
+        nargs="+",
+        default=list(ALGORITHMS),
+        metavar="NAME",
+        help=f"whom to compare; the first is the baseline (default: {' '.join(ALGORITHMS)})",
+    )
+    parser.add_argument(
+        "--seeds", type=_count, default=3, metavar="N", help="how many seeds, counted from --seed on (default: 3)"
+    )
+    parser.add_argument(
+        "--processes", type=_count, default=1, metavar="N", help="runs at the same time, one thread each (default: 1)"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="FOLDER", help="where the run folders go (default: runs/compare-DATA)"
+    )
+    parser.prepare = _prepare
+    parser.set_defaults(run=run)
+
+
+def _count(text: str) -> int:
+    from argparse import ArgumentTypeError
+
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"expected a whole number from 1 on, got {text!r}")
+    return int(text)
+
+
+def _prepare(parser: Parser, arguments: list[str]) -> None:
+    """The flags of the shared parts, and those of all chosen algorithms together."""
+    from dataclasses import fields
+
+    from cadr.cli.flags import add_flags
+    from cadr.cli.run_flags import add_choices, add_part_flags, choose
+
+    choice = choose(arguments)
+    choice.named.pop("algorithm", None)
+    choice.classes.pop("algorithm", None)
+    add_choices(parser, skip=("algorithm",))
+    group = parser.add_argument_group("algorithms")
+    seen: set[str] = set()
+    for kind in _algorithms(parser, arguments).values():
+        add_flags(group, kind, choice.recipe, skip=seen)
+        seen |= {f.name for f in fields(kind)}
+    add_part_flags(parser, choice.classes, choice.recipe)
+    parser.set_defaults(choice=choice)
+
+
+def _algorithms(parser: Parser, arguments: list[str]) -> dict[str, type[Any]]:
+    from cadr.cli.main import Parser
+    from cadr.config import CHOICES
+
+    first = Parser(prog=parser.prog, add_help=False)
+    first.add_argument("--algorithms", nargs="+", default=list(ALGORITHMS))
+    names = first.parse_known_args(arguments)[0].algorithms
+    for name in names:
+        if name not in CHOICES["algorithm"]:
+            parser.error(f"--algorithms: expected names out of {', '.join(CHOICES['algorithm'])}, got {name!r}")
+    return {name: CHOICES["algorithm"][name] for name in names}
+
+
+def run(namespace: Namespace) -> int:
+    from cadr.cli.runs import Job, finish
+
+    configs = read_configs(namespace)
+    folder = namespace.out or Path("runs") / f"compare-{Path(namespace.data).stem or 'data'}"
+    jobs = [Job(config, folder / f"{name}-seed{config.training.seed}") for name, config in configs]
+    results: dict[str, list[dict[str, Any]]] = {name: [] for name, _ in configs}
+    for (name, _), result in zip(configs, finish(jobs, namespace.processes), strict=True):
+        results[name].append(result)
+    show(results, next(iter(results)))
+    return 0
+
+
+def read_configs(namespace: Namespace) -> list[tuple[str, Any]]:
+    """One configuration per algorithm and seed; each algorithm takes the flags and recipe values that it has."""
+    from dataclasses import fields
+
+    from cadr.cli.flags import given
+    from cadr.cli.run_flags import read_flat
+    from cadr.config import CHOICES, Config, Training
+
+    flat = read_flat(namespace)
+    first = flat.get("seed", Training.seed)
+    owned = {f.name for kind in CHOICES["algorithm"].values() for f in fields(kind)}
+    shared = {key: value for key, value in flat.items() if key not in owned}
+    configs = []
+    for name in dict.fromkeys(namespace.algorithms):
+        kind = CHOICES["algorithm"][name]
+        own = {f.name: flat[f.name] for f in fields(kind) if f.name in flat} | given(namespace, kind)
+        for seed in range(first, first + namespace.seeds):
+            configs.append((name, Config.from_dict({**shared, **own, "algorithm": name, "seed": seed})))
+    return configs
+
+
+def show(results: dict[str, list[dict[str, Any]]], baseline: str) -> None:
+    from cadr.cli.comparison import meaning, table
+    from cadr.cli.table import show_table
+
+    columns, lines = table(results, baseline)
+    n = len(results[baseline])
+    print()
+    show_table(columns, lines, title=f"Mean ± standard deviation over {n} seeds" if n > 1 else "One seed")
+    print()
+    print(meaning(results, baseline))

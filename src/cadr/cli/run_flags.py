@@ -1,0 +1,128 @@
+"""The flags of a run, in two stages: first what is chosen (algorithm, protocol, model, views), then what that has.
+
+The configuration of a run is flat, and so are recipes and flags: a flag beats the recipe's value, which beats the
+default in the part's own dataclass.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cadr.cli.flags import add_flags, given
+from cadr.cli.main import Parser
+from cadr.cli.recipe_file import is_recipe, read_recipe
+from cadr.config import CHOICES, FIXED, Config
+from cadr.errors import ConfigError
+
+ALGORITHM = "cadr"
+_ORDER = ("algorithm", "protocol", "model", "views", "source", "optimiser", "training")
+_HEADINGS = {"source": "data", "optimiser": "optimiser", "training": "training"}
+_CHOICE_HELP = {
+    "algorithm": f"how to learn (default: {ALGORITHM})",
+    "protocol": "who keeps a label, on data whose labels are all known (default: labels are missing as they are)",
+    "model": "the network (default: chosen by the data)",
+    "views": "what is perturbed (default: chosen by the data; flags for images, or for features of tables)",
+}
+
+
+def add_choices(parser: argparse.ArgumentParser, skip: tuple[str, ...] = ()) -> None:
+    """The flags that decide which other flags there are."""
+    group = parser.add_argument_group("choices (each brings flags of its own, shown below)")
+    for part in _ORDER[:4]:
+        if part not in skip:
+            names = "{" + ",".join(CHOICES[part]) + "}"
+            group.add_argument(f"--{part}", metavar=names, default=argparse.SUPPRESS, help=_CHOICE_HELP[part])
+
+
+class Choice(NamedTuple):
+    """What is known before the flags themselves exist."""
+
+    recipe: dict[str, Any]  # its values, less those of parts that the command line replaces
+    named: dict[str, str]  # the names of the parts that somebody named
+    classes: dict[str, type[Any]]  # the dataclasses whose fields are flags
+
+
+def choose(arguments: list[str]) -> Choice:
+    """The first stage: find the recipe and the chosen names, whatever the other flags are."""
+    first = Parser(add_help=False)
+    for part in CHOICES:
+        first.add_argument(f"--{part}", default=argparse.SUPPRESS)
+    chosen = vars(first.parse_known_args(arguments)[0])
+    for part, name in chosen.items():
+        if name not in CHOICES[part]:
+            raise ConfigError(f"--{part}: expected one of {', '.join(CHOICES[part])}, got {name!r}")
+    spec = next((a for a in arguments if is_recipe(a)), None)
+    recipe = read_recipe(spec) if spec else {}
+    _check_available(recipe, chosen, spec)
+    named = {part: recipe[part] for part in CHOICES if part in recipe} | chosen
+    classes = {part: CHOICES[part][name] for part, name in named.items()}
+    classes.setdefault("views", CHOICES["views"][_likely_views(arguments, recipe)])
+    return Choice(_without_replaced(recipe, chosen), named, classes | FIXED)
+
+
+def _likely_views(arguments: list[str], recipe: dict[str, Any]) -> str:
+    """Whose flags to offer when nobody names the views: the data is opened only after the flags have been read."""
+    data = [recipe.get("data", ""), *arguments]
+    return "features" if any(str(a).endswith((".csv", ".parquet")) for a in data) else "image"
+
+
+def add_part_flags(parser: argparse.ArgumentParser, classes: dict[str, type[Any]], recipe: dict[str, Any]) -> None:
+    """One group of flags per part, with the recipe's values as the defaults shown."""
+    for part in sorted(classes, key=_ORDER.index):
+        kind = classes[part]
+        named = next((name for name, cls in CHOICES.get(part, {}).items() if cls is kind), "")
+        add_flags(parser.add_argument_group(_HEADINGS.get(part, f"{part} {named}")), kind, recipe)
+
+
+def prepare(parser: Parser, arguments: list[str]) -> None:
+    """Add the flags of everything chosen in `arguments` to the parser of a single run."""
+    choice = choose(arguments)
+    choice.named.setdefault("algorithm", ALGORITHM)
+    choice.classes["algorithm"] = CHOICES["algorithm"][choice.named["algorithm"]]
+    add_part_flags(parser, choice.classes, choice.recipe)
+    parser.set_defaults(choice=choice)
+
+
+def read_flat(namespace: argparse.Namespace) -> dict[str, Any]:
+    """The run that recipe and flags describe together, as one flat table."""
+    choice: Choice = namespace.choice
+    flat: dict[str, Any] = dict(choice.recipe)
+    if not is_recipe(namespace.data):
+        flat["data"] = namespace.data
+    flat |= choice.named
+    for kind in choice.classes.values():
+        flat |= given(namespace, kind)
+    if "views" not in flat and flat.keys() & {f.name for f in dataclasses.fields(choice.classes["views"])}:
+        flat["views"] = next(name for name, kind in CHOICES["views"].items() if kind is choice.classes["views"])
+    return flat
+
+
+def default_out(spec: str, config: Config) -> Path:
+    """runs/NAME-ALGORITHM-seedN, or runs/ROW-seedN: the same command finds its own folder again."""
+    named = config.to_dict()
+    if is_recipe(spec):
+        stem = spec.rpartition(":")[2] if ".toml:" in spec else Path(spec).stem
+    else:
+        stem = f"{Path(spec).stem or 'data'}-{named['algorithm']}"
+    return Path("runs") / f"{stem}-seed{config.training.seed}"
+
+
+def _check_available(recipe: dict[str, Any], chosen: dict[str, Any], spec: str | None) -> None:
+    for part, registry in CHOICES.items():
+        if part in recipe and part not in chosen and recipe[part] not in registry:
+            raise ConfigError(
+                f"{spec} needs the {part} {recipe[part]!r}, which is not yet available; there are {', '.join(registry)}"
+            )
+
+
+def _without_replaced(recipe: dict[str, Any], chosen: dict[str, Any]) -> dict[str, Any]:
+    """The recipe less the settings of parts that the command line replaces by others that have no such setting."""
+    dropped: set[str] = set()
+    for part, name in chosen.items():
+        old, new = CHOICES[part].get(recipe.get(part, name)), CHOICES[part].get(name)
+        if old is not None and new is not None:
+            dropped |= {f.name for f in dataclasses.fields(old)} - {f.name for f in dataclasses.fields(new)}
+    return {key: value for key, value in recipe.items() if key not in dropped}

@@ -1,0 +1,50 @@
+"""Tables on the terminal: drawn by rich where it is installed and somebody looks, aligned plain text elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+
+def fancy() -> bool:
+    """Whether to draw: a terminal, and the drawing package is there."""
+    return sys.stdout.isatty() and find_spec("rich") is not None
+
+
+def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
+    """Print a table; every column but the first is set flush right when it holds numbers."""
+    right = [i > 0 and all(_is_number(row[i]) for row in rows) for i in range(len(columns))]
+    if fancy():
+        _draw(columns, rows, title, right)
+    else:
+        print(plain_table(columns, rows, title, right))
+
+
+def plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, right: Sequence[bool]) -> str:
+    widths = [max(len(line[i]) for line in [columns, *rows]) for i in range(len(columns))]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = (c.rjust(w) if r else c.ljust(w) for c, w, r in zip(cells, widths, right, strict=True))
+        return "  ".join(padded).rstrip()
+
+    lines = [line(columns), "  ".join("-" * w for w in widths), *map(line, rows)]
+    return "\n".join([title, *lines] if title else lines)
+
+
+def _draw(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, right: Sequence[bool]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title or None, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    for name, flush in zip(columns, right, strict=True):
+        table.add_column(name, justify="right" if flush else "left")
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)
+
+
+def _is_number(text: str) -> bool:
+    """A figure, with or without ± and a unit, or the dash of an empty cell."""
+    return text.strip(" ±.%–-,eE+0123456789") == "" or text.strip()[:1].isdigit()

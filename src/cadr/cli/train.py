@@ -1,0 +1,77 @@
+"""`cadr train DATA`: one run, from flags or a recipe, that can be stopped at any moment and continued."""
+
+from __future__ import annotations
+
+import signal
+from argparse import Namespace, RawDescriptionHelpFormatter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cadr.cli.main import Parser, Subparsers
+
+_DESCRIPTION = """\
+Train on half-labelled data, or on a benchmark whose labels a protocol takes away.
+
+  cadr train photos/ --labels labels.csv
+  cadr train digits --protocol longtail --n-max 20 --gamma 20 --algorithm cadr --steps 400 --seed 7 --out runs/x
+  cadr train recipes/hu2022.toml:cifar10-gamma50-cadr
+
+DATA is a benchmark's name, a folder, an .npz, a CSV or Parquet file, or a recipe, whose values the flags override. The
+run is a folder: the same command continues it after a stop, and a finished run is left alone. The flags shown below
+are those of the chosen algorithm, protocol, model and views: add --algorithm fixmatch to see FixMatch's instead.
+"""
+
+
+def add(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "train",
+        usage="cadr train DATA [--out RUN] [flags]",
+        help="train on data or by a recipe",
+        description=_DESCRIPTION,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("data", metavar="DATA", help="what to learn from, or a recipe")
+    parser.add_argument("--out", type=Path, metavar="RUN", help="the run's folder (default: runs/DATA-ALGORITHM-seedN)")
+    parser.prepare = _prepare
+    parser.set_defaults(run=run)
+
+
+def _prepare(parser: Parser, arguments: list[str]) -> None:
+    from cadr.cli.run_flags import add_choices, prepare
+
+    add_choices(parser)
+    prepare(parser, arguments)
+
+
+def run(namespace: Namespace) -> int:
+    from cadr.cli.main import INTERRUPTED
+    from cadr.cli.progress import follow
+    from cadr.cli.run_flags import default_out, read_flat
+    from cadr.config import Config
+    from cadr.train import train
+
+    config = Config.from_dict(read_flat(namespace))
+    out = namespace.out or default_out(namespace.data, config)
+    stop_politely()
+    try:
+        result = follow(train(config, out))["result"]
+    except KeyboardInterrupt:
+        print(f"Stopped; the run is saved in {out}. The same command continues it.")
+        return INTERRUPTED
+    print(summary(result))
+    print(f"Every class: cadr evaluate {out}")
+    return 0
+
+
+def stop_politely() -> None:
+    """A request to terminate (a scheduler's time limit) is treated like Ctrl-C: save, then go."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def summary(result: dict[str, object]) -> str:
+    """The headline of a finished run, with the numbers it could be mistaken for beside it."""
+    return (
+        f"Accuracy {result['median_10']:.2f} % (median of the last 10 evaluations; last {result['last']:.2f}, "
+        f"best {result['best']:.2f}), geometric mean over the classes {result['gm']:.2f} %."
+    )
