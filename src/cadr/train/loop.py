@@ -1,19 +1,258 @@
-"""Run a configuration to its end, yielding records."""
+"""Run a configuration to its end, yielding records. Stops at log and evaluation points; between them only the step."""
 
 from __future__ import annotations
 
+import json
+import resource
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
-from cadr.config import Config
+from cadr import metrics
+from cadr.config import Config, Training
 from cadr.data.pool import Pool
+from cadr.errors import DataError
+from cadr.train import checkpoint
+from cadr.train.folder import RunFolder
+from cadr.train.inputs import Inputs
+from cadr.train.interrupt import Deferred
+from cadr.train.network import evaluate
+from cadr.train.optimise import learning_rate
+from cadr.train.prepare import Prepared, check_unchanged, fingerprint, prepare
 from cadr.train.record import Record
+from cadr.train.result import describe_run, result, summary
+from cadr.train.step import Step
+from cadr.train.watch import Watch
 
 
 def train(
     config: Config, out: Path | str, pool: Pool | None = None, model: nn.Module | None = None
 ) -> Iterator[Record]:
-    """Train, or go on training, the run in folder `out`; the same call after a kill continues it."""
-    raise NotImplementedError
+    """Train, or go on training, the run in folder `out`; the same call after a kill continues it.
+
+    Without a pool the data that the configuration names are opened. A module of your own takes the place of the
+    configuration's model. Closing the iterator, or Ctrl-C, saves a checkpoint.
+    """
+    folder = RunFolder(out)
+    with folder.locked():
+        if (folder.path / "result.json").exists():
+            check_unchanged(folder, config)
+            yield _finished(folder, f"{folder.path} is finished already; nothing was done.")
+            return
+        yield from Run(prepare(config, folder, pool, model), folder).records()
+
+
+class Run:
+    """One process's part of a run: from the last checkpoint to the end, or to where it is stopped."""
+
+    def __init__(self, prepared: Prepared, folder: RunFolder) -> None:
+        self.prepared, self.folder = prepared, folder
+        config, self.training = prepared.config, prepared.config.training
+        self.inputs = Inputs.of(prepared.pool, prepared.device)
+        self.evaluation_points = evaluation_points(self.training)
+        self.stops = stopping_points(self.training)
+        longest = max(b - a for a, b in zip([0, *self.stops], self.stops, strict=False))
+        self.step = Step(
+            prepared.model, config.algorithm, config.views, self.inputs, config.optimiser, self.training, longest
+        )
+        self.watch = Watch(prepared.pool.class_names, self.training.steps)
+        self.begun = self.saved = time.perf_counter()
+        self.logged = 0  # the step of the last log record
+        self.before: dict[str, float] = {"seconds": 0.0, "step_seconds": 0.0, "peak_memory_gib": 0.0}
+        self.step_seconds = 0.0
+
+    def records(self) -> Iterator[Record]:
+        yield self._start(self._resume())
+        for stop in [s for s in self.stops if s > self.step.done]:
+            with Deferred() as interrupt:
+                self._advance(stop, interrupt)
+                records = self._report() if self.step.done == stop else []
+                for record in records:
+                    self.folder.append(record)
+                waited = time.perf_counter() - self.saved >= self.training.checkpoint_seconds
+                if waited or stop == self.training.steps or interrupt.requested:
+                    self._save()
+            if interrupt.requested:
+                raise KeyboardInterrupt
+            try:
+                yield from records
+            except GeneratorExit:  # whoever listened has gone
+                self._save()
+                raise
+        self.folder.write("result.json", json.dumps(self._result(), indent=1) + "\n")
+        yield _finished(self.folder, f"Finished after {self.training.steps} steps.")
+
+    def _resume(self) -> str:
+        found, problem = checkpoint.recover(self.folder.path)
+        if found is not None:
+            tensors, facts = found
+            if facts["data"] != fingerprint(self.prepared.pool):
+                raise DataError(f"The data have changed since {self.folder.path} was begun; start a new run.")
+            self.step.load(tensors)
+            self.watch.load(facts["watch"])
+            self.before, self.logged = facts["before"], facts["logged"]
+        self.folder.rewind(self.step.done)
+        return problem
+
+    def _save(self) -> None:
+        facts = {
+            "data": fingerprint(self.prepared.pool),
+            "watch": self.watch.facts(),
+            "before": self._spent(),
+            "logged": self.logged,
+        }
+        checkpoint.save(self.folder.path, self.step.tensors(), facts)
+        self.saved = time.perf_counter()
+
+    def _advance(self, stop: int, interrupt: Deferred) -> None:
+        steps = stop - self.step.done
+        self.step.start(steps)
+        clock = time.perf_counter()
+        self.step.advance(steps, lambda: interrupt.requested)
+        if self.step.device.type == "cuda":
+            torch.cuda.synchronize(self.step.device)
+        self.step_seconds += time.perf_counter() - clock
+
+    def _report(self) -> list[Record]:
+        """All that is said at a stop."""
+        records = list(self._log())
+        if self.step.done in self.evaluation_points and self.inputs.test_examples is not None:
+            records.append(self._evaluate())
+        return records
+
+    def _log(self) -> Iterator[Record]:
+        step = self.step
+        (mask, *terms), pseudo, finite = step.read()
+        covered, self.logged = step.done - self.logged, step.done
+        means = {name: _round(value / covered) for name, value in zip(step.term_names, terms, strict=True)}
+        self.watch.check_finite(step.done, means, finite)
+        quality = {name: _list(values) for name, values in metrics.pseudo_label_quality(pseudo).items()}
+        last = torch.tensor(step.done - 1)
+        yield {
+            "kind": "train",
+            "step": step.done,
+            "steps": covered,
+            "loss": _round(sum(terms) / covered),
+            "terms": means,
+            "mask": _round(100.0 * mask / covered),
+            **quality,
+            "prior": _list(step.prior),
+            "thresholds": _list(step.thresholds),
+            "lr": _round(float(learning_rate(step.optimiser.lr, last, self.training.steps))),
+            "timing": self._timing(),
+        }
+        for message in self.watch.observe(step.done, pseudo, len(terms) > 1):
+            yield {"kind": "warning", "step": step.done, "message": message}
+
+    def _evaluate(self) -> Record:
+        counts = evaluate(self.step.average_model, self.inputs, self.step.half)
+        return {
+            "kind": "evaluation",
+            "step": self.step.done,
+            "on": "held_out" if self.prepared.split is not None and self.prepared.split.held_out else "test",
+            **scores(counts),
+            "timing": self._timing(),
+        }
+
+    def _start(self, problem: str) -> Record:
+        pool, steps, done = self.prepared.pool, self.training.steps, self.step.done
+        words = [problem] if problem else []
+        words.append(f"Continuing at step {done} of {steps}" if done else f"Training for {steps} steps")
+        words[-1] += (
+            f" on {self.step.device}: {pool.num_labelled} labels, {pool.num_streamed} unlabelled, "
+            f"{pool.num_classes} classes."
+        )
+        if self.inputs.test_examples is None:
+            words.append("There is no test set: nothing will be evaluated.")
+        return {
+            "kind": "start",
+            "step": done,
+            "steps": steps,
+            "resumed": done,
+            "device": str(self.step.device),
+            "parameters": sum(p.numel() for p in self.step.parameters),
+            "message": " ".join(words),
+        }
+
+    def _spent(self) -> dict[str, float]:
+        """Over all processes that have worked on this run."""
+        return {
+            "seconds": self.before["seconds"] + time.perf_counter() - self.begun,
+            "step_seconds": self.before["step_seconds"] + self.step_seconds,
+            "peak_memory_gib": max(self.before["peak_memory_gib"], peak_memory_gib(self.step.device)),
+        }
+
+    def _timing(self) -> dict[str, float]:
+        spent, training = self._spent(), self.training
+        pace = self.step.done / spent["step_seconds"]
+        return {
+            "seconds": round(spent["seconds"], 3),
+            "steps_per_second": round(pace, 2),
+            "images_per_second": round(pace * training.batch * (1 + 2 * training.ratio), 1),
+            "memory_gib": round(spent["peak_memory_gib"], 3),
+        }
+
+    def _result(self) -> dict[str, Any]:
+        prepared, spent = self.prepared, self._spent()
+        split_sha256 = None if prepared.split is None else prepared.split.sha256
+        evaluations = [record for record in self.folder.records() if record["kind"] == "evaluation"]
+        return {
+            **describe_run(prepared.config, prepared.pool.name, prepared.model_name, split_sha256),
+            "device": device_name(self.step.device),
+            "seconds": round(spent["seconds"], 2),
+            "ms_per_step": round(1000.0 * spent["step_seconds"] / self.training.steps, 4),
+            "peak_memory_gib": round(spent["peak_memory_gib"], 3),
+            **summary(evaluations),
+            "prior": _list(self.step.prior),
+        }
+
+
+def evaluation_points(training: Training) -> set[int]:
+    """Evenly spread, the last at the end."""
+    count = min(training.evaluations, training.steps)
+    return {round(training.steps * i / count) for i in range(1, count + 1)}
+
+
+def stopping_points(training: Training) -> list[int]:
+    """Where a log record is due: every `log_every` steps, and at every evaluation."""
+    every = training.log_every or max(1, training.steps // (4 * training.evaluations))
+    return sorted(evaluation_points(training) | set(range(every, training.steps + 1, every)))
+
+
+def scores(counts: Tensor) -> Record:
+    """What an evaluation says, from confusion counts."""
+    return {
+        "accuracy": _round(metrics.accuracy(counts)),
+        "gm": _round(metrics.geometric_mean(counts)),
+        "recall": _list(metrics.recall(counts)),
+        "confusion": counts.tolist(),
+    }
+
+
+def peak_memory_gib(device: torch.device) -> float:
+    """Of the device where it has memory of its own, of the process otherwise."""
+    if device.type == "cuda":
+        return float(torch.cuda.max_memory_allocated(device)) / 2**30
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+
+
+def _finished(folder: RunFolder, message: str) -> Record:
+    content = result(folder.path)
+    return {"kind": "finished", "step": content["steps"], "message": message, "result": content}
+
+
+def _round(value: float) -> float:
+    return float(f"{value:.7g}")
+
+
+def _list(values: Tensor) -> list[float | None]:
+    """For JSON, which knows no nan: what is undefined is null."""
+    return [None if value != value else _round(value) for value in values.tolist()]

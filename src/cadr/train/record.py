@@ -18,4 +18,3 @@ from __future__ import annotations
 from typing import Any
 
 Record = dict[str, Any]
-WRITTEN = frozenset({"train", "evaluation", "warning"})

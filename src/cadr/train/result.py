@@ -1,12 +1,20 @@
-"""What a run came to: result.json."""
+"""What a run came to: result.json, flat, with the same fields as a record of a benchmark."""
 
 from __future__ import annotations
 
 import json
+import os
+import statistics
+import subprocess
 from pathlib import Path
 from typing import Any
 
+import torch
+
+import cadr
+from cadr.config import Config, name_of, options_of
 from cadr.errors import CheckpointError
+from cadr.train.record import Record
 
 
 def result(out: Path | str) -> dict[str, Any]:
@@ -19,3 +27,54 @@ def result(out: Path | str) -> dict[str, Any]:
     except ValueError as error:
         raise CheckpointError(f"{path} cannot be read ({error}); delete it and continue the run.") from None
     return dict(content)
+
+
+def summary(evaluations: list[Record]) -> dict[str, Any]:
+    """The curve and what is quoted of it. The headline is `median_10`, the median of the last ten evaluations."""
+    curve = [[record["step"], record["accuracy"]] for record in evaluations]
+    values = [value for _, value in curve]
+    if not values:
+        names = ("last", "mean_10", "median_10", "median_20", "best", "gm", "recall")
+        return {"evaluated_on": None, "curve": [], **dict.fromkeys(names)}
+    return {
+        "evaluated_on": evaluations[-1]["on"],
+        "curve": curve,
+        "last": values[-1],
+        "mean_10": round(statistics.fmean(values[-10:]), 4),
+        "median_10": round(statistics.median(values[-10:]), 4),
+        "median_20": round(statistics.median(values[-20:]), 4),
+        "best": max(values),
+        "gm": evaluations[-1]["gm"],
+        "recall": evaluations[-1]["recall"],
+    }
+
+
+def describe_run(config: Config, dataset: str, model_name: str, split_sha256: str | None) -> dict[str, Any]:
+    """What was run, on what, with what."""
+    protocol = {name: getattr(config.protocol, name, None) for name in ("gamma", "n_max", "gamma_unlabelled")}
+    return {
+        "dataset": dataset,
+        "algorithm": name_of(config.algorithm),
+        "options": options_of(config.algorithm),
+        **protocol,
+        "model": model_name,
+        "steps": config.training.steps,
+        "seed": config.training.seed,
+        "split_sha256": split_sha256,
+        "commit": commit(),
+        "torch": torch.__version__,
+    }
+
+
+def commit() -> str | None:
+    """The commit of the sources that run, with "-dirty" if they were changed; CADR_COMMIT where there is no git."""
+    package = Path(cadr.__file__).resolve().parent
+    command = ["git", "-C", str(package), "rev-parse", "--show-toplevel"]
+    try:
+        top = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+        if Path(top) / "src" / "cadr" == package:  # not somebody else's repository around an installed package
+            command[3:] = ["describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+            return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        pass
+    return os.environ.get("CADR_COMMIT")

@@ -1,0 +1,62 @@
+"""A module's parameters as views into one tensor, so that optimiser and average are a handful of operations."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from cadr.errors import ConfigError
+
+_ALIGNMENT = 64  # elements: every parameter starts at a multiple of 256 bytes, as it would in memory of its own
+
+
+class Flat:
+    """Where each trainable parameter lies in a flat tensor: decayed kernels first, then biases and normalisation."""
+
+    def __init__(self, model: nn.Module) -> None:
+        named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+        if not named:
+            raise ConfigError("The model has no trainable parameters, so there is nothing to train.")
+        for name, p in named:
+            if p.dtype != torch.float32:
+                raise ConfigError(f"The model's parameters must be float32, but {name} is {p.dtype}.")
+        named.sort(key=lambda item: item[1].ndim < 2)  # stable: keeps the model's order within each half
+        self.names = [name for name, _ in named]
+        self._layout = [(p.shape, p.stride()) if _dense(p) else (p.shape, None) for _, p in named]
+        self._offsets: list[int] = []
+        self.size = self.decayed = 0  # `decayed`: where the kernels end
+        for _, p in named:
+            self._offsets.append(self.size)
+            self.size += -(-p.numel() // _ALIGNMENT) * _ALIGNMENT
+            if p.ndim >= 2:
+                self.decayed = self.size
+
+    def views(self, flat: Tensor) -> list[Tensor]:
+        """One tensor per parameter, in the parameter's shape and memory order, all sharing the flat one's memory."""
+        return [
+            flat[offset : offset + shape.numel()].view(shape)
+            if stride is None
+            else flat.as_strided(shape, stride, offset)
+            for offset, (shape, stride) in zip(self._offsets, self._layout, strict=True)
+        ]
+
+    def adopt(self, model: nn.Module) -> tuple[Tensor, list[nn.Parameter]]:
+        """Move the model's parameters into a new flat tensor; returns it and them, in this order."""
+        parameters = dict(model.named_parameters())
+        ordered = [parameters[name] for name in self.names]
+        flat = torch.zeros(self.size, device=ordered[0].device)
+        for parameter, view in zip(ordered, self.views(flat), strict=True):
+            view.copy_(parameter.detach())
+            parameter.data = view
+        return flat, ordered
+
+
+def _dense(p: Tensor) -> bool:
+    """Whether the elements fill their memory without gaps, in whatever order of dimensions (channels last, say)."""
+    strides = sorted((stride, size) for stride, size in zip(p.stride(), p.shape, strict=True) if size > 1)
+    expected = 1
+    for stride, size in strides:
+        if stride != expected:
+            return False
+        expected *= size
+    return True

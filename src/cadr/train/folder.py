@@ -1,0 +1,90 @@
+"""The folder that a run is: config.toml, split.json, metrics.jsonl, checkpoint/, result.json."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from cadr.config import Config
+from cadr.errors import CheckpointError, ConfigError, TrainingError
+from cadr.train.record import Record
+
+
+class RunFolder:
+    """Reads and writes the plain files of a run; each is replaced as a whole, metrics.jsonl alone is appended to."""
+
+    def __init__(self, out: Path | str) -> None:
+        self.path = Path(out)
+        self.metrics = self.path / "metrics.jsonl"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One process at a time; the lock goes with the process, however it ends."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = (self.path / ".lock").open("w")
+        except OSError as error:
+            raise ConfigError(f"The run folder {self.path} cannot be made ({error.strerror}).") from None
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise TrainingError(f"Another process is training {self.path}; wait for it or end it.") from None
+            yield
+
+    def config(self) -> Config | None:
+        path = self.path / "config.toml"
+        return Config.read(path) if path.exists() else None
+
+    def write(self, name: str, text: str) -> None:
+        """Replace a file as a whole."""
+        new = self.path / f"{name}.new"
+        with _full_disk(new), new.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(self.path / name)
+
+    def append(self, record: Record) -> None:
+        with _full_disk(self.metrics), self.metrics.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+
+    def records(self) -> list[Record]:
+        """What metrics.jsonl holds; a last line that a kill left unfinished is no record."""
+        return list(read_records(self.metrics))
+
+    def rewind(self, step: int) -> None:
+        """Drop the records of steps that will be done again."""
+        kept = [record for record in self.records() if record["step"] <= step]
+        self.write(self.metrics.name, "".join(json.dumps(record) + "\n" for record in kept))
+
+
+def read_records(path: Path) -> Iterator[Record]:
+    """The records in a metrics.jsonl; none if there is no such file."""
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for line in file:
+            if not line.endswith("\n"):
+                return
+            try:
+                record: Any = json.loads(line)
+                record["kind"], record["step"]
+            except (ValueError, KeyError, TypeError):
+                raise CheckpointError(f"{path} holds a line that is no record: {line[:60].strip()!r}.") from None
+            yield record
+
+
+@contextmanager
+def _full_disk(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise TrainingError(
+            f"{path} could not be written ({error.strerror}); make room and run the same command again."
+        ) from error

@@ -1,0 +1,90 @@
+"""The data as the step and the evaluation want it: tensors on the device, rows of the two streams."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from cadr.algorithms import Facts
+from cadr.data.pool import MISSING, Pool
+from cadr.errors import DataError
+from cadr.views import to_model
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Everything about the data that a run reads; nothing in it changes while the run lasts."""
+
+    examples: Tensor  # uint8 (n, h, w, 3) or float32 (n, d)
+    labels: Tensor  # (n,) int64, −1 where missing
+    truth: Tensor  # (n,) int64, −1 where unknown; for reporting only
+    labelled: Tensor  # rows with a label
+    stream: Tensor  # rows of the unlabelled stream
+    test_examples: Tensor | None
+    test_labels: Tensor | None
+    num_classes: int
+    centre: Tensor | None = None  # (d,) mean and standard deviation of features, which are standardised
+    scale: Tensor | None = None
+
+    @staticmethod
+    def of(pool: Pool, device: torch.device) -> Inputs:
+        labelled = np.flatnonzero(pool.labels != MISSING)
+        if len(labelled) == 0:
+            raise DataError(f"{pool.name} has no labels at all; label at least one example of each class.")
+        missing = [name for name, count in zip(pool.class_names, pool.counts, strict=True) if count == 0]
+        if missing:
+            raise DataError(f"No example of class {', '.join(missing)} is labelled; label one, or leave the class out.")
+        stream = np.arange(len(pool.labels)) if pool.stream is None else pool.stream
+        test = None if pool.test_examples is None else _tensor(pool.test_examples, device)
+        centre = scale = None
+        examples = _tensor(pool.examples, device)
+        if pool.kind == "features":
+            scale, centre = torch.std_mean(examples[_tensor(stream, device)], dim=0, correction=0)
+            scale = torch.where(scale > 0, scale, 1.0)
+            examples = (examples - centre) / scale
+            test = None if test is None else (test - centre) / scale
+        return Inputs(
+            examples=examples,
+            labels=_tensor(pool.labels, device),
+            truth=_tensor(pool.labels if pool.hidden_labels is None else pool.hidden_labels, device),
+            labelled=_tensor(labelled, device),
+            stream=_tensor(stream, device),
+            test_examples=test,
+            test_labels=None if pool.test_labels is None else _tensor(pool.test_labels, device),
+            num_classes=pool.num_classes,
+            centre=centre,
+            scale=scale,
+        )
+
+    @property
+    def is_image(self) -> bool:
+        return self.examples.ndim == 4
+
+    def ready(self, views: Tensor, dtype: torch.dtype) -> Tensor:
+        """Views as the model takes them."""
+        return to_model(views, dtype) if self.is_image else views
+
+    def facts(self, steps: int) -> Facts:
+        """What an algorithm may know before training."""
+        in_stream = torch.isin(self.labelled, self.stream)
+        labels = self.labels[self.labelled].cpu()
+        return Facts(
+            num_classes=self.num_classes,
+            labelled_counts=torch.bincount(labels, minlength=self.num_classes).float(),
+            num_examples=len(self.stream) + int((~in_stream).sum()),
+            num_unlabelled=len(self.stream),
+            labelled_in_stream=bool(in_stream.all()),
+            steps=steps,
+        )
+
+
+def _tensor(array: NDArray[Any], device: torch.device) -> Tensor:
+    with warnings.catch_warnings():  # the arrays are read-only, and nothing here writes to them
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.from_numpy(array).to(device)

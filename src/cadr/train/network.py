@@ -1,0 +1,34 @@
+"""Calling a model in the precision of the run, in training and in evaluation alike."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from cadr.metrics import confusion
+from cadr.train.inputs import Inputs
+
+_PIXELS = 2**21  # evaluated at once: 2048 images of 32×32
+
+
+def call(model: nn.Module, x: Tensor, half: bool) -> Tensor:
+    """Logits in float32; the model runs under bf16 autocast unless it declares that it `handles_precision` itself."""
+    autocast = half and not getattr(model, "handles_precision", False)
+    with torch.autocast(x.device.type, torch.bfloat16, enabled=autocast):
+        logits: Tensor = model(x)
+    return logits.float()
+
+
+@torch.no_grad()
+def evaluate(model: nn.Module, inputs: Inputs, half: bool) -> Tensor:
+    """Confusion counts (C, C) on the test part; waits for the device once, at the end."""
+    if inputs.test_examples is None or inputs.test_labels is None:
+        raise ValueError("there is no test part")
+    dtype = torch.bfloat16 if half else torch.float32
+    size = max(64, _PIXELS // inputs.test_examples[0, ..., 0].numel())
+    counts = torch.zeros(inputs.num_classes, inputs.num_classes, dtype=torch.int64, device=inputs.examples.device)
+    batches = zip(torch.split(inputs.test_examples, size), torch.split(inputs.test_labels, size), strict=True)
+    for examples, labels in batches:
+        predicted = call(model, inputs.ready(examples, dtype), half).argmax(1)
+        counts += confusion(labels, predicted, inputs.num_classes)
+    return counts.cpu()

@@ -1,0 +1,130 @@
+"""From a configuration to a run that can start: data, split, model and views, checked against what the folder holds."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from cadr.config import VIEWS, Config, difference, name_of
+from cadr.data import open_data
+from cadr.data.pool import Pool
+from cadr.data.split import Split, apply, make_split
+from cadr.errors import ConfigError
+from cadr.models import MODELS, choose
+from cadr.train.folder import RunFolder
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    config: Config  # complete: model and views are chosen
+    pool: Pool  # as the learner may see it
+    split: Split | None
+    model: nn.Module
+    model_name: str
+    device: torch.device
+
+
+def prepare(config: Config, folder: RunFolder, pool: Pool | None, model: nn.Module | None) -> Prepared:
+    """Open what the configuration names; write config.toml and split.json, or compare with those that are there."""
+    check_unchanged(folder, config)
+    if pool is None:
+        source = config.source
+        pool = open_data(
+            config.data,
+            root=source.root,
+            labels=source.labels,
+            label_column=source.label_column,
+            image_size=source.image_size,
+        )
+    split = _split(config, folder.path / "split.json", pool)
+    if split is not None:
+        pool = apply(pool, split)
+    config = complete(config, pool, model)
+    check_unchanged(folder, config)
+    built = model if model is not None else build_model(config, pool)
+    name = type(model).__name__ if model is not None else name_of(config.model)
+    prepared = Prepared(config, pool, split, built, name, device_of(config.training.device))
+    folder.write("config.toml", config.to_toml())
+    if split is not None:
+        split.write(folder.path / "split.json")
+    return prepared
+
+
+def complete(config: Config, pool: Pool, model: nn.Module | None = None) -> Config:
+    """The configuration with model and views chosen by the data where nobody has chosen them."""
+    if config.views is None:
+        config = dataclasses.replace(config, views=VIEWS[pool.kind]())
+    if not isinstance(config.views, VIEWS[pool.kind]):
+        raise ConfigError(f"{pool.name} holds {pool.kind} data, so views must be {pool.kind!r}.")
+    if config.model is None and model is None:
+        config = dataclasses.replace(config, model=MODELS[choose(input_shape(pool))]())
+    return config
+
+
+def check_unchanged(folder: RunFolder, config: Config) -> None:
+    """A run continues as what it was begun as, or not at all."""
+    before = folder.config()
+    if before is None:
+        return
+    # What was left open is what was chosen then.
+    blank = {part: getattr(before, part) for part in ("model", "views") if getattr(config, part) is None}
+    changed = difference(before, dataclasses.replace(config, **blank))
+    if changed:
+        raise ConfigError(
+            f"{folder.path} holds a run with another configuration: {'; '.join(changed)}. Use another folder, or the "
+            "same configuration to continue."
+        )
+
+
+def build_model(config: Config, pool: Pool) -> nn.Module:
+    """The model with initial weights that are a function of the seed, leaving the global generator as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.training.seed)
+        built: nn.Module = config.model.build(pool.num_classes, input_shape(pool))
+    return built
+
+
+def input_shape(pool: Pool) -> tuple[int, ...]:
+    """One example's shape as the model sees it: (3, h, w) or (d,)."""
+    shape = pool.examples.shape[1:]
+    return (shape[-1], *shape[:-1]) if pool.kind == "image" else shape
+
+
+def fingerprint(pool: Pool) -> str:
+    """Tells when other data are behind the same name, without reading all of them."""
+    digest = hashlib.sha256(repr((pool.examples.shape, pool.class_names)).encode())
+    digest.update(np.ascontiguousarray(pool.labels).tobytes())
+    return digest.hexdigest()
+
+
+def device_of(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"The device {name!r} cannot be used here ({reason}); try cpu.") from None
+    return device
+
+
+def _split(config: Config, path: Path, pool: Pool) -> Split | None:
+    source = config.source
+    if source.split is not None and config.protocol is not None:
+        raise ConfigError("Give a split or a protocol, not both: the split says who keeps a label already.")
+    if source.held_out and config.protocol is None:
+        raise ConfigError("held_out needs a protocol: without one every label there is, is trained on.")
+    if path.exists() and (source.split is not None or config.protocol is not None):
+        return Split.read(path)  # a continued run keeps its split, whatever would be drawn today
+    if source.split is not None:
+        return Split.read(source.split)
+    if config.protocol is None:
+        return None
+    return make_split(pool, config.protocol, config.training.seed, source.held_out)

@@ -1,0 +1,235 @@
+"""One training step on static tensors: draw, perturb, forward, losses, backward, optimiser, average, P̂.
+
+Everything the step changes lives in tensors that are updated in place, and everything it draws is a function of the
+step counter, itself such a tensor. So the same `compute` runs eagerly on a CPU, and on a GPU is captured once in a
+CUDA graph and replayed, with no work on the host but the launch. Batches come as a table of row positions, uploaded
+once for many steps.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cadr.algorithms import Algorithm, Batch, Output
+from cadr.config import Optimiser, Training
+from cadr.data import draw
+from cadr.data.batches import LABELLED, UNLABELLED, indices
+from cadr.errors import CheckpointError
+from cadr.metrics import count_pseudo_labels
+from cadr.train.flat import Flat
+from cadr.train.inputs import Inputs
+from cadr.train.network import call
+from cadr.train.optimise import learning_rate, update
+
+_WEAK_LABELLED, _WEAK, _STRONG = range(3)  # streams of random numbers
+
+
+class Step:
+    """The state of a run on its device, and the way from one step to the next."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        algorithm: Algorithm,
+        views: Any,
+        inputs: Inputs,
+        optimiser: Optimiser,
+        training: Training,
+        longest: int,  # steps between two uploads of rows, at most
+    ) -> None:
+        self.device = inputs.examples.device
+        self.inputs, self.algorithm, self.views = inputs, algorithm, views
+        self.optimiser, self.training = optimiser, training
+        on_gpu = self.device.type == "cuda"
+        self.half = training.precision == "bf16" or (training.precision == "auto" and on_gpu)
+        self.dtype = torch.bfloat16 if self.half else torch.float32
+
+        self.model = model.to(self.device)
+        if on_gpu and inputs.is_image:
+            self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.model.train()
+        flat = Flat(self.model)
+        self.flat = flat
+        self.average_model = copy.deepcopy(self.model).eval()
+        self.weights, self.parameters = flat.adopt(self.model)
+        self.average, _ = flat.adopt(self.average_model)
+        _share_buffers(self.model, self.average_model)
+        self.gradient, self.velocity = torch.zeros_like(self.weights), torch.zeros_like(self.weights)
+        self.gradients = flat.views(self.gradient)
+
+        facts = inputs.facts(training.steps)
+        self.state = {name: value.to(self.device) for name, value in algorithm.init(facts).items()}
+        self.view_state: dict[str, Tensor] = views.init(self.device)
+        self.step = torch.zeros((), dtype=torch.int64, device=self.device)
+        self.done = 0  # the same number on the host
+
+        classes = inputs.num_classes
+        self.pseudo = torch.zeros(classes + 1, classes, 2, dtype=torch.int64, device=self.device)
+        self.sums = torch.zeros(1 + _MOST_TERMS, dtype=torch.float64, device=self.device)
+        self.thresholds = torch.zeros(classes, device=self.device)
+        self.prior = torch.full((classes,), 1.0 / classes, device=self.device)
+        self.term_names: list[str] = []
+
+        self.table = torch.zeros(longest, training.batch * (1 + training.ratio), dtype=torch.int64, device=self.device)
+        self.table_start = torch.zeros((), dtype=torch.int64, device=self.device)
+        self._ahead: tuple[int, int, Tensor] | None = None
+        self.graph: torch.cuda.CUDAGraph | None = None
+
+        what = training.compile if training.compile != "auto" else "all" if on_gpu else "none"
+        self.make_batch: Callable[[], Batch] = self._make_batch
+        self.loss: Callable[[Batch], Output] = self._loss
+        self.network: Callable[[Tensor], Tensor] = self._network
+        self.finish: Callable[[Tensor, Tensor, Output], None] = self._finish
+        if getattr(model, "handles_precision", False) or what == "views":
+            self.network = torch.compiler.disable(self._network)  # type: ignore[no-untyped-call]
+        if what in ("views", "all"):
+            self.make_batch, self.loss = _compiled(self._make_batch), _compiled(self._loss)
+            self.finish = _compiled(self._finish)
+        elif what == "model":
+            self.network = _compiled(self._network)
+
+    def compute(self) -> None:
+        """One step, in place."""
+        batch = self.make_batch()
+        output = self.loss(batch)
+        terms = torch.stack(list(output.terms.values()))
+        gradients = torch.autograd.grad(terms.sum(), self.parameters, materialize_grads=True)
+        self.term_names = list(output.terms)
+        with torch.no_grad():
+            torch._foreach_copy_(self.gradients, list(gradients))
+            self.finish(batch.index, terms.detach(), output)
+
+    def _make_batch(self) -> Batch:
+        inputs, seed, size = self.inputs, self.training.seed, self.training.batch
+        row = self.table.index_select(0, (self.step - self.table_start).reshape(1)).squeeze(0)
+        labelled, position = inputs.labelled[row[:size]], row[size:]
+        seen, unseen = inputs.examples[labelled], inputs.examples[inputs.stream[position]]
+        views = (
+            self.views.weak(seen, draw.key(seed, self.step, _WEAK_LABELLED)),
+            self.views.weak(unseen, draw.key(seed, self.step, _WEAK)),
+            self.views.strong_view(unseen, draw.key(seed, self.step, _STRONG), self.view_state),
+        )
+        first, weak, strong = (inputs.ready(view, self.dtype) for view in views)
+        return Batch(first, inputs.labels[labelled], weak, strong, position)
+
+    def _loss(self, batch: Batch) -> Output:
+        return self.algorithm.loss(self.network, batch, self.state)
+
+    def _network(self, x: Tensor) -> Tensor:
+        return call(self.model, x, self.half)
+
+    def _finish(self, position: Tensor, terms: Tensor, output: Output) -> None:
+        """Move the weights, take over the algorithm's state, and add up what the log will say (see `read`)."""
+        rate = learning_rate(self.optimiser.lr, self.step, self.training.steps)
+        update(self.optimiser, rate, self.weights, self.gradient, self.velocity, self.average, self.flat.decayed)
+        for name, value in output.state.items():
+            self.state[name].copy_(value)
+        self.sums[: 1 + len(terms)] += torch.cat((output.mask.mean().reshape(1), terms))
+        truth = self.inputs.truth[self.inputs.stream[position]]
+        self.pseudo += count_pseudo_labels(truth, output.pseudo, output.mask > 0, self.inputs.num_classes)
+        self.thresholds.copy_(output.thresholds)
+        self.prior.copy_(output.prior)
+        self.step += 1
+
+    def start(self, n: int) -> None:
+        """Get everything ready for the next `n` steps, so that `advance` takes only the time of the steps."""
+        self._upload(self.done, self.done + n)
+        if self.device.type == "cuda" and self.graph is None:
+            self.capture()
+
+    def advance(self, n: int, stop: Callable[[], bool] = lambda: False) -> None:
+        """Go `n` steps on, or fewer if `stop()` says so between two of them; does not wait for the device."""
+        self.start(n)
+        for _ in range(n):
+            if self.graph is None:
+                self.compute()
+            else:
+                self.graph.replay()
+            self.done += 1
+            if stop():
+                return
+        if self.device.type == "cuda":  # made while the device is busy
+            self._ahead = (self.done, self.done + n, self._rows(self.done, self.done + n))
+
+    def capture(self) -> None:
+        """Record `compute` as a CUDA graph. What warming up changes is put back: the run does not notice."""
+        before = {name: tensor.clone() for name, tensor in self.tensors().items()}
+        side = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
+        side.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                self.compute()
+                self.load(before)
+        torch.cuda.current_stream(self.device).wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self.compute()
+        self.load(before)
+        self.graph = graph
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that a run is, by name: what a checkpoint holds. The tensors are the live ones."""
+        named: dict[str, Tensor] = {"step": self.step, "sums": self.sums, "pseudo": self.pseudo}
+        for kind, flat in (("weight", self.weights), ("velocity", self.velocity), ("average", self.average)):
+            views = zip(self.flat.names, self.flat.views(flat), strict=True)
+            named |= {f"{kind}.{name}": view for name, view in views}
+        named |= {f"buffer.{name}": buffer for name, buffer in self.model.named_buffers()}
+        named |= {f"algorithm.{name}": value for name, value in self.state.items()}
+        named |= {f"views.{name}": value for name, value in self.view_state.items()}
+        named |= {"prior": self.prior, "thresholds": self.thresholds}
+        return named
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """Put back what `tensors` gave."""
+        ours = self.tensors()
+        if {n: t.shape for n, t in ours.items()} != {n: t.shape for n, t in tensors.items()}:
+            raise CheckpointError("The checkpoint is of another model or algorithm; start a new run in another folder.")
+        with torch.no_grad():
+            for name, tensor in ours.items():
+                tensor.copy_(tensors[name])
+        self.done = int(self.step)
+
+    def read(self) -> tuple[list[float], Tensor, bool]:
+        """Sums of the mask rate and of each term, pseudo-label counts, and whether all weights are finite.
+
+        Waits for the device, and starts new sums.
+        """
+        finite = bool(self.weights.isfinite().all())
+        sums, pseudo = self.sums.tolist(), self.pseudo.cpu().clone()
+        self.sums.zero_()
+        self.pseudo.zero_()
+        return sums[: 1 + len(self.term_names)], pseudo, finite
+
+    def _rows(self, start: int, stop: int) -> Tensor:
+        training, inputs = self.training, self.inputs
+        size, more = training.batch, training.batch * training.ratio
+        labelled = indices(training.seed, LABELLED, len(inputs.labelled), size, start, stop)
+        unlabelled = indices(training.seed, UNLABELLED, len(inputs.stream), more, start, stop)
+        rows = torch.from_numpy(np.concatenate((labelled, unlabelled), axis=1))
+        return rows.pin_memory() if self.device.type == "cuda" else rows
+
+    def _upload(self, start: int, stop: int) -> None:
+        ahead, self._ahead = self._ahead, None
+        rows = ahead[2] if ahead is not None and ahead[:2] == (start, stop) else self._rows(start, stop)
+        self.table[: len(rows)].copy_(rows, non_blocking=True)
+        self.table_start.fill_(start)
+
+
+_MOST_TERMS = 16  # that an objective may have
+
+
+def _share_buffers(source: nn.Module, target: nn.Module) -> None:
+    """The averaged model uses the running statistics as they are: they are not averaged, so there is one copy."""
+    for ours, theirs in zip(source.modules(), target.modules(), strict=True):
+        for name in ours._buffers:
+            theirs._buffers[name] = ours._buffers[name]
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    return torch.compile(function, dynamic=False)

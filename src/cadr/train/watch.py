@@ -1,0 +1,72 @@
+"""Watchdogs: what goes wrong quietly is said in words, once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+
+from cadr.errors import TrainingError
+
+_PATIENCE = 1 / 8  # of the run: how long something must last before it is a warning
+
+
+class Watch:
+    """Looks at every log interval. Its memory is plain, so that a continued run neither repeats nor forgets."""
+
+    def __init__(self, class_names: Sequence[str], steps: int) -> None:
+        self.class_names = class_names
+        self.patience = math.ceil(steps * _PATIENCE)
+        # the step since when: no pseudo-label, or every one, has been used; nobody has predicted the class
+        self.since: dict[str, int] = {"nothing": 0, "everything": 0}
+        self.unpredicted = [0] * len(class_names)
+        self.warned: list[str] = []
+
+    def facts(self) -> dict[str, Any]:
+        return {"since": self.since, "unpredicted": self.unpredicted, "warned": self.warned}
+
+    def load(self, facts: dict[str, Any]) -> None:
+        self.since, self.unpredicted, self.warned = facts["since"], facts["unpredicted"], facts["warned"]
+
+    def check_finite(self, step: int, terms: dict[str, float], weights_finite: bool) -> None:
+        """Stop before anything that is not a number reaches a checkpoint."""
+        bad = [name for name, value in terms.items() if not math.isfinite(value)]
+        if bad or not weights_finite:
+            what = f"The loss ({', '.join(bad)})" if bad else "A weight"
+            raise TrainingError(
+                f"{what} is no longer finite at step {step}; the last good checkpoint is kept: try a lower lr in a new "
+                "run, or precision fp32."
+            )
+
+    def observe(self, step: int, counts: Tensor, uses_pseudo_labels: bool) -> list[str]:
+        """Warnings that became due with the interval that ended at `step`; counts as in `count_pseudo_labels`."""
+        messages = []
+        if uses_pseudo_labels:
+            used = float(counts[..., 1].sum()) / float(counts.sum())
+            messages += self._lasting("nothing", used < 1e-3, step, "almost no pseudo-label has been used: the "
+                "unlabelled examples play no part; a lower threshold or more labels may help")  # fmt: skip
+            messages += self._lasting("everything", used > 1 - 1e-3, step, "almost every pseudo-label has been used: "
+                "the threshold no longer tells sure from unsure")  # fmt: skip
+        predicted = counts.sum((0, 2)).tolist()
+        self.unpredicted = [step if n else since for n, since in zip(predicted, self.unpredicted, strict=True)]
+        lost = [
+            name
+            for name, since in zip(self.class_names, self.unpredicted, strict=True)
+            if step - since >= self.patience and f"class {name}" not in self.warned
+        ]
+        if lost:
+            self.warned += [f"class {name}" for name in lost]
+            start = min(since for since in self.unpredicted if step - since >= self.patience)
+            names = ", ".join(lost)
+            messages.append(f"Since step {start} no unlabelled example has been predicted to be of class {names}.")
+        return messages
+
+    def _lasting(self, what: str, now: bool, step: int, words: str) -> list[str]:
+        if not now:
+            self.since[what] = step
+        if step - self.since[what] < self.patience or what in self.warned:
+            return []
+        self.warned.append(what)
+        return [f"Since step {self.since[what]} {words}."]
