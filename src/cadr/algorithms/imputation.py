@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -28,7 +29,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Imputation:
+class Imputation(ABC):
     """The fields and the step; a method on top of it says which terms it adds up."""
 
     threshold: float = option(0.95, "Confidence above which a pseudo-label is used (τ_o, Eq. 11).")
@@ -59,8 +60,9 @@ class Imputation:
     def predict(self, weak: Tensor, state: State, prior: Tensor) -> Tensor:
         return predictions(weak)
 
+    @abstractmethod
     def terms(self, step: Step) -> Terms:
-        raise NotImplementedError
+        """The named terms whose sum is the objective."""
 
     def supervised(self, step: Step) -> Terms:
         return {"supervised": cross_entropy(step.labelled, step.labels).mean()}

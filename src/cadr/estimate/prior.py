@@ -60,6 +60,6 @@ def log_marginal(logits_weak: Tensor, prior: Tensor, form: Form = "straight_thro
 
 def _reweighted_mean(predictions: Tensor, prior: Tensor) -> Tensor:
     """p̃ = w · Q with w = clip(P̂ · pinv(Q), 0, 5), the minimum-norm weights that give P̂ when nothing is clipped."""
-    weights: Tensor = prior.to(predictions.dtype) @ torch.linalg.pinv(predictions.detach())
-    # A product and a sum, since a matrix product may be set to run in reduced precision.
-    return (weights.clamp(0.0, PINV_CLIP).unsqueeze(1) * predictions).sum(0)
+    # float64, because a collapsed batch is ill-conditioned and autocast would lower anything less to half precision.
+    weights: Tensor = prior.double() @ torch.linalg.pinv(predictions.detach().double())
+    return (weights.clamp(0.0, PINV_CLIP).to(predictions.dtype).unsqueeze(1) * predictions).sum(0)
