@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from cadr.views.operations import OPERATIONS, apply, dense, grouped
-from cadr.views.randaugment import FIXMATCH, MAGNITUDES, amounts
+from cadr.views.operations import FIXMATCH, OPERATIONS, apply, dense, grouped
+from cadr.views.randaugment import MAGNITUDES, amounts
 from tests.views import pillow, samples
 
 SIGNED = {"rotate", "shear_x", "shear_y", "translate_x", "translate_y"}
@@ -72,9 +72,10 @@ def test_fixmatch_operation_equals_pillow_on_real_images(name, kind):
 
 
 def test_each_image_of_a_batch_gets_its_own_operation_and_amount():
-    images = samples.synthetic(16, 16)[:4]
-    names = ["rotate", "equalise", "sharpness", "identity"]
-    chosen = [9.0, 1.0, 0.3, 0.0]
+    random = np.random.Generator(np.random.PCG64(5))
+    images = random.integers(0, 256, (120, 16, 20, 3)).astype(np.uint8)
+    names = [OPERATIONS[i] for i in random.integers(0, len(OPERATIONS), len(images))]
+    chosen = [AMOUNTS.get(name, [0.3, 0.6])[i % 2] for i, name in enumerate(names)]
     operation = torch.tensor([OPERATIONS.index(name) for name in names])
     amount = torch.tensor(chosen, dtype=torch.float64)
     expected = np.concatenate(

@@ -11,24 +11,8 @@ import torch
 from torch import Tensor
 
 from cadr.data import draw
-from cadr.views.operations import IDENTITY, OPERATIONS, apply
+from cadr.views.operations import FIXMATCH, IDENTITY, OPERATIONS, apply
 
-FIXMATCH: tuple[str, ...] = (
-    "autocontrast",
-    "brightness",
-    "colour",
-    "contrast",
-    "equalise",
-    "identity",
-    "posterise",
-    "rotate",
-    "sharpness",
-    "shear_x",
-    "shear_y",
-    "solarise",
-    "translate_x",
-    "translate_y",
-)
 MAGNITUDES = 9
 
 
@@ -57,23 +41,12 @@ def amounts(operation: Tensor, magnitude: Tensor, negative: Tensor, height: int,
     return amount
 
 
-def _operation(choice: Tensor) -> Tensor:
-    """From a position in `FIXMATCH` to one in `OPERATIONS`, by comparison: a table would have to live on the device."""
-    operation = torch.full_like(choice, IDENTITY)
-    for position, name in enumerate(FIXMATCH):
-        operation = torch.where(choice == position, OPERATIONS.index(name), operation)
-    return operation
-
-
 def randaugment(images: Tensor, key: Tensor, operations: int = 2) -> Tensor:
     """`operations` random operations on each uint8 image (n, h, w, 3)."""
     n, height, width, _ = images.shape
     for turn in range(operations):
-        turn_key = draw.split(key, turn)
-        choice = _operation(draw.integers(draw.split(turn_key, 0), len(FIXMATCH), n))
-        applied = draw.uniform(draw.split(turn_key, 1), n) < 0.5
-        magnitude = 1 + draw.integers(draw.split(turn_key, 2), MAGNITUDES, n)
-        negative = draw.uniform(draw.split(turn_key, 3), n) < 0.5
-        operation = torch.where(applied, choice, IDENTITY)
-        images = apply(images, operation, amounts(operation, magnitude, negative, height, width), FIXMATCH)
+        choice, level, side, chance = draw.uniform(draw.split(key, turn), 4, n)
+        operation = torch.where(chance < 0.5, (choice * len(FIXMATCH)).to(torch.int64), IDENTITY)
+        magnitude = 1 + (level * MAGNITUDES).to(torch.int64)
+        images = apply(images, operation, amounts(operation, magnitude, side < 0.5, height, width), FIXMATCH)
     return images
