@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import queue
+import signal
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import torch
 
 from cadr.cli.progress import follow
 from cadr.cli.train import stop_politely
 from cadr.config import Config
+from cadr.errors import CadrError, TrainingError
 from cadr.train import train
 
 Result = dict[str, Any]
@@ -43,26 +48,63 @@ def _in_turn(jobs: Sequence[Job]) -> list[Result]:
 
 def _side_by_side(jobs: Sequence[Job], processes: int) -> list[Result]:
     """Fresh processes that live for many runs each: importing torch costs more than a small run."""
-    threads = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = "1"  # read when a process starts: processes, not threads, share the cores
+    context = multiprocessing.get_context("spawn")
+    tasks: Any = context.Queue()
+    answers: Any = context.Queue()
+    for task in [*enumerate(jobs), *[None] * processes]:
+        tasks.put(task)
+    workers = [context.Process(target=_work, args=(tasks, answers), daemon=True) for _ in range(processes)]
+    for worker in workers:
+        worker.start()
+    results: dict[int, Result] = {}
     try:
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(min(processes, len(jobs)), mp_context=context) as pool:
-            futures = {pool.submit(_quietly, job): job for job in jobs}
-            try:
-                for number, future in enumerate(as_completed(futures), 1):
-                    result = future.result()
-                    where = f"{number}/{len(jobs)} {futures[future].out.name}"
-                    print(f"{where}: accuracy {result['median_10']:.1f} %, GM {result['gm']:.1f} %", flush=True)
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-            return [future.result() for future in futures]
+        while len(results) < len(jobs):
+            index, answer = _next(answers, workers)
+            if isinstance(answer, Exception):
+                raise answer
+            results[index] = answer
+            print(f"{len(results)}/{len(jobs)} {jobs[index].out.name}: {_scores(answer)}", flush=True)
+    except BaseException:
+        for worker in workers:
+            if worker.is_alive() and worker.pid:
+                os.kill(worker.pid, signal.SIGINT)
+        tasks.cancel_join_thread()
+        raise
     finally:
-        if threads is None:
-            del os.environ["OMP_NUM_THREADS"]
-        else:
-            os.environ["OMP_NUM_THREADS"] = threads
+        for worker in workers:
+            worker.join()
+    return [results[index] for index in range(len(jobs))]
+
+
+def _next(answers: Any, workers: Sequence[SpawnProcess]) -> tuple[int, Result | Exception]:
+    """The next answer, without waiting for ever on a process that the system has killed."""
+    while True:
+        try:
+            answer: tuple[int, Result | Exception] = answers.get(timeout=1.0)
+            return answer
+        except queue.Empty:
+            ended = [w.exitcode for w in workers if w.exitcode]
+            if ended:
+                raise TrainingError(
+                    f"a process ended with status {ended[0]} before its run did (out of memory?); "
+                    "the same command continues, --processes 1 needs least memory"
+                ) from None
+
+
+def _work(tasks: Any, answers: Any) -> None:
+    """A worker: runs until there are no more. Ctrl-C on the terminal reaches the parent alone, which passes it on."""
+    os.setpgrp()
+    stop_politely()
+    torch.set_num_threads(1)  # processes, not threads, share the cores
+    try:
+        while (task := tasks.get()) is not None:
+            index, job = task
+            try:
+                answers.put((index, _quietly(job)))
+            except CadrError as error:
+                answers.put((index, error))
+    except KeyboardInterrupt:
+        answers.cancel_join_thread()
 
 
 def _quietly(job: Job) -> Result:
@@ -72,3 +114,9 @@ def _quietly(job: Job) -> Result:
             print(f"{job.out.name}: {last['message']}", file=sys.stderr, flush=True)
     result: Result = last["result"]
     return result
+
+
+def _scores(result: Result) -> str:
+    if result["median_10"] is None:
+        return "finished (no test set)"
+    return f"accuracy {result['median_10']:.1f} %, GM {result['gm']:.1f} %"
