@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 from cadr.data.benchmarks import BENCHMARKS, open_benchmark
 from cadr.data.pool import Pool
 from cadr.data.protocols import PROTOCOLS, Protocol
-from cadr.data.sources.arrays import from_arrays, open_npz
+from cadr.data.sources.arrays import from_arrays, open_npy, open_npz
+from cadr.data.sources.folder import open_folder
+from cadr.data.sources.images import resize_all
+from cadr.data.sources.table import open_csv, open_parquet
 from cadr.data.split import Split, apply, make_split
 from cadr.errors import DataError
 
@@ -25,19 +29,42 @@ __all__ = [
 
 
 def open_data(
-    spec: str,
+    spec: str | Path,
     *,
     root: str | Path | None = None,
     labels: str | Path | None = None,
     label_column: str = "label",
     image_size: int | None = None,
 ) -> Pool:
-    """Open a benchmark by name, or a user's own file or folder."""
+    """Open a benchmark by its name, or a user's own data: a folder of images, an `.npz`, `.npy`, CSV or Parquet file.
+
+    `root` is where benchmarks are looked for; `labels` names the file that labels a plain folder or an `.npy`;
+    `label_column` is the column of labels in a CSV or Parquet file; images become `image_size` × `image_size` pixels.
+    """
     if spec in BENCHMARKS:
-        return open_benchmark(spec, root)
-    path = Path(spec)
+        return _resized(open_benchmark(str(spec), root), image_size)
+    path = Path(spec).expanduser()
     if not path.exists():
         raise DataError(f"{spec} is neither a file or folder nor a benchmark ({', '.join(BENCHMARKS)})")
-    if path.suffix == ".npz":
-        return open_npz(path)
-    raise DataError(f"{spec}: expected an .npz file")
+    beside = None if labels is None else Path(labels).expanduser()
+    if path.is_dir():
+        return open_folder(path, beside, label_column, image_size)
+    suffix = path.suffix.lower()
+    if suffix == ".npy":
+        return _resized(open_npy(path, beside, label_column), image_size)
+    if beside is not None:
+        raise DataError(f"{spec} holds its own labels; --labels is for a folder of images or an .npy file")
+    if suffix == ".npz":
+        return _resized(open_npz(path), image_size)
+    if suffix == ".csv":
+        return open_csv(path, label_column)
+    if suffix in (".parquet", ".pq"):
+        return open_parquet(path, label_column)
+    raise DataError(f"{spec}: expected a folder, or a file that ends in .npz, .npy, .csv or .parquet")
+
+
+def _resized(pool: Pool, size: int | None) -> Pool:
+    if size is None or pool.kind != "image":
+        return pool
+    test = None if pool.test_examples is None else resize_all(pool.test_examples, size)
+    return dataclasses.replace(pool, examples=resize_all(pool.examples, size), test_examples=test)

@@ -8,7 +8,10 @@ from pathlib import Path
 
 from cadr.data.benchmarks.cifar import CIFAR10, CIFAR100, open_cifar
 from cadr.data.benchmarks.digits import digits
+from cadr.data.benchmarks.fashion_mnist import open_fashion_mnist
 from cadr.data.benchmarks.known import KNOWN, Place
+from cadr.data.benchmarks.mini_imagenet import open_mini_imagenet
+from cadr.data.benchmarks.stl10 import open_stl10
 from cadr.data.pool import Pool
 from cadr.errors import DataError
 
@@ -16,8 +19,11 @@ __all__ = ["BENCHMARKS", "data_root", "find", "open_benchmark"]
 
 BENCHMARKS: dict[str, Callable[[Place], Pool]] = {
     "digits": lambda _: digits(),
+    "fashion_mnist": lambda place: open_fashion_mnist(place.path),
     "cifar10": lambda place: open_cifar(CIFAR10, place),
     "cifar100": lambda place: open_cifar(CIFAR100, place),
+    "stl10": lambda place: open_stl10(place.path, place.md5),
+    "mini_imagenet": lambda place: open_mini_imagenet(place.path),
 }
 
 
@@ -52,4 +58,11 @@ def open_benchmark(name: str, root: str | Path | None = None) -> Pool:
             f"{name} is not under {data_root(root)} (looked for {looked_for}); "
             f"get it with {how}, or name its folder with --root or CADR_DATA"
         )
-    return BENCHMARKS[name](places[0])
+    return open_place(name, places[0])
+
+
+def open_place(name: str, place: Place) -> Pool:
+    """The pool in one particular place."""
+    if name != "cifar10":  # which is verified by its contents, whatever they are packed in
+        place.verify_archive()
+    return BENCHMARKS[name](place)

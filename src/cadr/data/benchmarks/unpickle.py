@@ -13,7 +13,6 @@ import pickletools
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cadr.errors import DataError
 
@@ -30,48 +29,75 @@ class PickleError(DataError):
 
 
 class _Dtype:
-    """Stands in for numpy.dtype('u1')."""
+    """Stands in for numpy.dtype('u1'), whose byte order and alignment are nothing to keep."""
 
-    def __init__(self, code: Any, *_: Any) -> None:
-        if code not in ("u1", b"u1"):
-            raise PickleError(f"an array of type {code!r}, where only bytes belong")
+    __slots__ = ()
 
     def __setstate__(self, state: Any) -> None:
-        """The byte order and alignment of a byte: nothing to keep."""
+        pass
 
 
 class _Array:
-    """Stands in for numpy.ndarray while it is rebuilt."""
+    """Stands in for an array of bytes."""
 
-    array: NDArray[np.uint8] | None = None
+    __slots__ = ("array",)
 
     def __setstate__(self, state: Any) -> None:
         try:
             _, shape, dtype, fortran, raw = state
             if not isinstance(dtype, _Dtype) or not isinstance(raw, bytes):
-                raise PickleError("an array whose contents are not plain bytes")
+                raise PickleError("it has an array whose contents are not plain bytes")
             self.array = np.frombuffer(raw, dtype=np.uint8).reshape(shape, order="F" if fortran else "C")
         except (TypeError, ValueError) as error:
-            raise PickleError(f"an array that does not fit its shape: {error}") from error
+            raise PickleError(f"it has an array that does not fit its shape: {error}") from error
 
 
-def _reconstruct(*_: Any) -> _Array:
-    return _Array()
+class _Name:
+    """What a name in the pickle turns into: something to call, that cannot be changed."""
+
+    __slots__ = ()
+
+    def __setstate__(self, state: Any) -> None:
+        raise PickleError("it changes a function instead of calling it")
 
 
-def _encode(text: Any, encoding: Any) -> bytes:
+class _NdarrayName(_Name):
+    __slots__ = ()  # only ever handed to _reconstruct
+
+
+class _Reconstruct(_Name):
+    __slots__ = ()
+
+    def __call__(self, *_: Any) -> _Array:
+        return _Array()
+
+
+class _MakeDtype(_Name):
+    __slots__ = ()
+
+    def __call__(self, code: Any, *_: Any) -> _Dtype:
+        if code not in ("u1", b"u1"):
+            raise PickleError(f"it has an array of type {code!r}, where only bytes belong")
+        return _Dtype()
+
+
+class _Encode(_Name):
     """How Python 3 writes bytes into a pickle that Python 2 could read."""
-    if not isinstance(text, str) or encoding not in ("latin1", b"latin1"):
-        raise PickleError("text in an encoding other than latin1")
-    return text.encode("latin1")
+
+    __slots__ = ()
+
+    def __call__(self, text: Any, encoding: Any) -> bytes:
+        if not isinstance(text, str) or encoding not in ("latin1", b"latin1"):
+            raise PickleError("it has text in an encoding other than latin1")
+        return text.encode("latin1")
 
 
-_NAMES: dict[tuple[str, str], Any] = {
-    ("numpy.core.multiarray", "_reconstruct"): _reconstruct,
-    ("numpy._core.multiarray", "_reconstruct"): _reconstruct,
-    ("numpy", "ndarray"): _Array,
-    ("numpy", "dtype"): _Dtype,
-    ("_codecs", "encode"): _encode,
+_NAMES: dict[tuple[str, str], _Name] = {
+    ("numpy.core.multiarray", "_reconstruct"): _Reconstruct(),
+    ("numpy._core.multiarray", "_reconstruct"): _Reconstruct(),
+    ("numpy", "ndarray"): _NdarrayName(),
+    ("numpy", "dtype"): _MakeDtype(),
+    ("_codecs", "encode"): _Encode(),
 }
 
 
@@ -94,7 +120,11 @@ def unpickle(where: str, data: bytes) -> dict[str, Any]:
         raise PickleError(f"{where} is not a readable pickle: {type(error).__name__}: {error}") from error
     if not isinstance(content, dict):
         raise PickleError(f"{where} should hold a dictionary, got {type(content).__name__}")
-    return {_text(key): value.array if isinstance(value, _Array) else value for key, value in content.items()}
+    return {_text(key): _plain(value) for key, value in content.items()}
+
+
+def _plain(value: Any) -> Any:
+    return getattr(value, "array", None) if isinstance(value, _Array) else value
 
 
 def _look_through(data: bytes) -> None:

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from cadr.data.pool import MISSING, Pool
+from cadr.data.pool import Pool
+from cadr.data.sources.labels import class_order, column, encode_labels, index_labels, read_csv
 from cadr.errors import DataError
 
 _LOCAL_HEADER = 30  # bytes of a zip member's local header before its name and extra field
@@ -49,6 +50,21 @@ def open_npz(path: Path) -> Pool:
         test_labels=arrays.get("y_test"),
         class_names=None if names is None else tuple(names.tolist()),
     )
+
+
+def open_npy(path: Path, labels: Path | None, label_column: str) -> Pool:
+    """A pool from a matrix in `.npy` and its labels, which are another `.npy` or a CSV.
+
+    The CSV has a label per row of the matrix, or a column `row` that says which rows (from 0) its labels belong to.
+    """
+    if labels is None:
+        raise ArrayError(f"{path} has no labels; name a .npy or CSV file of them with --labels")
+    examples = read_npy(path)
+    if labels.suffix == ".npy":
+        return from_arrays(examples, read_npy(labels), name=path.stem)
+    texts = _label_column(labels, label_column, len(examples))
+    names = class_order(texts)
+    return Pool(as_examples(path.stem, examples), index_labels(str(labels), texts, names), names, path.stem)
 
 
 def from_arrays(
@@ -93,33 +109,6 @@ def as_examples(name: str, array: NDArray[Any]) -> NDArray[Any]:
     )
 
 
-def encode_labels(
-    name: str, parts: list[NDArray[Any] | None], class_names: tuple[str, ...] | None
-) -> tuple[tuple[str, ...], list[NDArray[np.int64] | None]]:
-    """Class names and int64 labels. Strings are numbered in sorted order; whole numbers are class indices already."""
-    given = [p for p in parts if p is not None]
-    for part in given:
-        if part.ndim != 1 or part.dtype.kind not in "iuU":
-            raise ArrayError(
-                f"{name}: labels should be one whole number (−1 for missing) or string per row, "
-                f"got {part.dtype} of shape {part.shape}"
-            )
-    if all(part.dtype.kind == "U" for part in given):
-        names = class_names or tuple(sorted({str(v) for part in given for v in np.unique(part)} - {""}))
-        index = {"": MISSING} | {n: i for i, n in enumerate(names)}
-        unknown = sorted({str(v) for part in given for v in np.unique(part)} - set(index))
-        if unknown:
-            raise ArrayError(f"{name}: label {unknown[0]!r} is not among the class names {', '.join(names)}")
-        return names, [None if p is None else np.array([index[v] for v in p.tolist()], dtype=np.int64) for p in parts]
-    if any(part.dtype.kind == "U" for part in given):
-        raise ArrayError(f"{name}: training and test labels should both be whole numbers or both strings")
-    encoded = [None if p is None else p if p.dtype == np.int64 else p.astype(np.int64) for p in parts]
-    highest = max((int(p.max(initial=MISSING)) for p in encoded if p is not None), default=MISSING)
-    if class_names is None and highest >= 1 << 20:
-        raise ArrayError(f"{name}: a label of {highest} would mean more than a million classes; labels count from 0")
-    return class_names or tuple(str(c) for c in range(highest + 1)), encoded
-
-
 def read_npy(path: Path) -> NDArray[Any]:
     """A memory-mapped `.npy` array."""
     try:
@@ -148,6 +137,23 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
         EOFError,
     ) as error:
         raise ArrayError(f"{path}: not an .npz that can be read: {error}") from error
+
+
+def _label_column(path: Path, label_column: str, length: int) -> list[str]:
+    header, rows = read_csv(path)
+    position = column(path, header, label_column)
+    if "row" not in header:
+        texts = [row[position].strip() for _, row in rows]
+        if len(texts) != length:
+            raise ArrayError(f"{path} has {len(texts)} labels for {length} rows; add a column `row` to label only some")
+        return texts
+    found: dict[int, str] = {}
+    for line, row in rows:
+        text = row[header.index("row")].strip()
+        if not text.isdecimal() or int(text) >= length or int(text) in found:
+            raise ArrayError(f"{path}, line {line}: row {text!r} is not a number below {length}, each once")
+        found[int(text)] = row[position].strip()
+    return [found.get(i, "") for i in range(length)]
 
 
 def _member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:

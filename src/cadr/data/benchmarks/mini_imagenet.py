@@ -1,0 +1,88 @@
+"""mini-ImageNet: 100 classes of 600 images, 84×84, with the usual split CSVs of `filename,label`.
+
+The CSVs of the few-shot literature part the *classes* (64 train, 16 val, 20 test). As an ordinary benchmark of 100
+classes the last sixth of each class's images, in the order of the CSV, is for testing: 500 and 100 of 600. CSVs that
+part the images instead (every class in both train.csv and test.csv) are taken as they are.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from cadr.data.pool import Pool
+from cadr.data.sources.images import decode_all
+from cadr.data.sources.labels import column, read_csv
+from cadr.errors import DataError
+
+SIDE = 84
+CSVS = ("train.csv", "val.csv", "test.csv")
+
+Listed = list[tuple[Path, str]]
+
+
+class MiniImagenetError(DataError):
+    """The folder of mini-ImageNet is not laid out in a usual way."""
+
+
+def open_mini_imagenet(root: Path) -> Pool:
+    listed = {name: _listed(root, root / name) for name in CSVS if (root / name).is_file()}
+    if "train.csv" not in listed or "test.csv" not in listed:
+        raise MiniImagenetError(f"{root} lacks train.csv or test.csv, the usual lists of filename,label")
+    train, test = _parted(root, listed)
+    names = tuple(sorted({label for _, label in train}))
+    index = {name: i for i, name in enumerate(names)}
+    return Pool(
+        examples=decode_all([path for path, _ in train], SIDE),
+        labels=np.array([index[label] for _, label in train], dtype=np.int64),
+        class_names=names,
+        name="mini_imagenet",
+        test_examples=decode_all([path for path, _ in test], SIDE),
+        test_labels=np.array([index[label] for _, label in test], dtype=np.int64),
+        identifiers=tuple(path.relative_to(root).as_posix() for path, _ in train),
+    )
+
+
+def _parted(root: Path, listed: dict[str, Listed]) -> tuple[Listed, Listed]:
+    everything = [row for name in CSVS for row in listed.get(name, [])]
+    paths = [path for path, _ in everything]
+    if len(set(paths)) != len(paths):
+        twice = next(p for p in paths if paths.count(p) > 1)
+        raise MiniImagenetError(f"{root}: {twice.name} is listed twice in the CSVs")
+    seen, tested = ({label for _, label in listed[name]} for name in ("train.csv", "test.csv"))
+    if seen == tested:
+        return listed["train.csv"] + listed.get("val.csv", []), listed["test.csv"]
+    if seen & tested:
+        raise MiniImagenetError(f"{root}: train.csv and test.csv share some classes but not all")
+    train: Listed = []
+    test: Listed = []
+    for label in sorted({label for _, label in everything}):
+        of_class = [row for row in everything if row[1] == label]
+        last = len(of_class) // 6
+        if last == 0:
+            raise MiniImagenetError(f"{root}: class {label} has {len(of_class)} images, too few to test on a sixth")
+        train += of_class[:-last]
+        test += of_class[-last:]
+    return train, test
+
+
+def _listed(root: Path, path: Path) -> Listed:
+    header, rows = read_csv(path)
+    file_at, label_at = column(path, header, "filename"), column(path, header, "label")
+    return [
+        (_found(root, path, line, row[file_at].strip(), row[label_at].strip()), row[label_at].strip())
+        for line, row in rows
+    ]
+
+
+def _found(root: Path, path: Path, line: int, name: str, label: str) -> Path:
+    """The image, in its class's folder or in the one folder that some releases have."""
+    for part in (name, label):
+        if not part or "/" in part or "\\" in part or part.startswith("."):
+            raise MiniImagenetError(f"{path}, line {line}: {part!r} is not a plain name")
+    choices = (root / label / name, root / "images" / label / name, root / "images" / name)
+    for choice in choices:
+        if choice.is_file():
+            return choice
+    raise MiniImagenetError(f"{path}, line {line}: {name} is neither in {label}/ nor in images/")

@@ -1,0 +1,142 @@
+"""Images in folders.
+
+Either one folder per class with an `unlabelled/` beside them (and perhaps a `test/` with folders of the same classes),
+or images anywhere under a folder and a CSV of `file,label`, where a blank label is missing and so is one for a file
+that the CSV does not name.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+
+from cadr.data.pool import MISSING, Pool
+from cadr.data.sources.images import SUFFIXES, decode_all
+from cadr.data.sources.labels import class_order, column, index_labels, read_csv
+from cadr.errors import DataError
+
+UNLABELLED = ("unlabelled", "unlabeled")
+LABELS = "labels.csv"
+
+
+class FolderError(DataError):
+    """A folder is not laid out as expected."""
+
+
+def open_folder(root: Path, labels: Path | None, label_column: str, size: int | None) -> Pool:
+    """A pool from a folder; labels.csv inside it is used when no other file is named."""
+    if labels is None and (root / LABELS).is_file():
+        labels = root / LABELS
+    if labels is not None:
+        return _plain(root, labels, label_column, size)
+    return _by_class(root, size)
+
+
+def _by_class(root: Path, size: int | None) -> Pool:
+    folders = {f.name: f for f in _visible(root) if f.is_dir()}
+    loose = [f for f in _visible(root) if not f.is_dir() and f.suffix.lower() in SUFFIXES]
+    test_root = folders.get("test")
+    if test_root is not None and any(f.is_dir() for f in _visible(test_root)):
+        del folders["test"]
+    else:
+        test_root = None
+    without = [folders.pop(name) for name in UNLABELLED if name in folders]
+    if loose or not folders:
+        raise FolderError(
+            f"{root}: expected a folder per class with images in it, "
+            + (f"found {loose[0].name} beside them" if loose else "found none")
+            + f"; label images that lie loose with a CSV of file,label (--labels, or {LABELS} in the folder)"
+        )
+    names = tuple(sorted(folders))
+    files, labels = _labelled(folders, names)
+    for folder in without:
+        more = _images(folder)
+        files += more
+        labels += [MISSING] * len(more)
+    test_files, test_labels = _test(test_root, names)
+    return Pool(
+        examples=decode_all(files, size),
+        labels=np.array(labels, dtype=np.int64),
+        class_names=names,
+        name=root.resolve().name,
+        test_examples=decode_all(test_files, size) if test_files else None,
+        test_labels=np.array(test_labels, dtype=np.int64) if test_files else None,
+        identifiers=_relative(root, files),
+    )
+
+
+def _plain(root: Path, labels: Path, label_column: str, size: int | None) -> Pool:
+    listed = labelled_files(root, labels, "file", label_column)
+    files = sorted((f for f in root.rglob("*") if f.suffix.lower() in SUFFIXES and f.is_file()), key=str)
+    if not files:
+        raise FolderError(f"{root}: there are no images ({', '.join(sorted(SUFFIXES))})")
+    texts = [listed.get(f, "") for f in files]
+    names = class_order(texts)
+    return Pool(
+        examples=decode_all(files, size),
+        labels=index_labels(str(labels), texts, names),
+        class_names=names,
+        name=root.resolve().name,
+        identifiers=_relative(root, files),
+    )
+
+
+def labelled_files(root: Path, labels: Path, file_column: str, label_column: str) -> dict[Path, str]:
+    """Files under `root` and what a CSV says about them; each must be there, and named once."""
+    header, rows = read_csv(labels)
+    file_at, label_at = column(labels, header, file_column), column(labels, header, label_column)
+    found: dict[Path, str] = {}
+    for line, row in rows:
+        name = row[file_at].strip()
+        relative = PurePosixPath(name)
+        if not name or relative.is_absolute() or ".." in relative.parts:
+            raise FolderError(f"{labels}, line {line}: {name!r} is not a file inside {root}")
+        path = root / relative
+        if path in found:
+            raise FolderError(f"{labels}, line {line}: {name} is named twice")
+        if not path.is_file():
+            raise FolderError(f"{labels}, line {line}: {name} is not in {root}")
+        if path.suffix.lower() not in SUFFIXES:
+            raise FolderError(f"{labels}, line {line}: {name} is not an image ({', '.join(sorted(SUFFIXES))})")
+        found[path] = row[label_at].strip()
+    return found
+
+
+def _labelled(folders: dict[str, Path], names: tuple[str, ...]) -> tuple[list[Path], list[int]]:
+    files: list[Path] = []
+    labels: list[int] = []
+    for name in sorted(folders):
+        found = _images(folders[name])
+        if not found:
+            raise FolderError(f"no example has class {name!r}: {folders[name]} is empty")
+        files += found
+        labels += [names.index(name)] * len(found)
+    return files, labels
+
+
+def _test(root: Path | None, names: tuple[str, ...]) -> tuple[list[Path], list[int]]:
+    if root is None:
+        return [], []
+    folders = {f.name: f for f in _visible(root) if f.is_dir()}
+    unknown = sorted(set(folders) - set(names))
+    if unknown:
+        raise FolderError(f"{root} has a class {unknown[0]!r} that is not among the training folders")
+    return _labelled(folders, names)
+
+
+def _images(folder: Path) -> list[Path]:
+    files = _visible(folder)
+    for file in files:
+        if file.is_dir() or file.suffix.lower() not in SUFFIXES:
+            raise FolderError(f"{file} is not an image ({', '.join(sorted(SUFFIXES))}); move it elsewhere")
+    return files
+
+
+def _visible(folder: Path) -> list[Path]:
+    """What the folder holds, in order of name, less what systems hide there."""
+    return sorted((f for f in folder.iterdir() if not f.name.startswith(".") and f.name != "Thumbs.db"), key=str)
+
+
+def _relative(root: Path, files: list[Path]) -> tuple[str, ...]:
+    return tuple(f.relative_to(root).as_posix() for f in files)

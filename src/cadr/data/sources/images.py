@@ -1,0 +1,106 @@
+"""Image files of any size and colour model, decoded in parallel to uint8 RGB of one size."""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+
+from cadr.errors import DataError
+
+SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")  # of Pillow's many, those that people keep photos in
+PIXEL_LIMIT = 50_000_000  # a small file can claim to be a huge image
+LARGEST_SIDE = 4096
+
+_DAMAGE = (OSError, SyntaxError, ValueError, TypeError, IndexError, KeyError, EOFError, struct.error, zlib.error)
+
+
+class ImageError(DataError):
+    """An image cannot be decoded, or does not fit the others."""
+
+
+def decode_all(paths: Sequence[Path], size: int | None = None) -> NDArray[np.uint8]:
+    """(n, h, w, 3). With a size every image is squeezed to size × size; without one all must be alike already."""
+    check_size(size)
+    if not paths:
+        raise ImageError("there are no images to read")
+    first = decode(paths[0], size)
+    images = np.empty((len(paths), *first.shape), dtype=np.uint8)
+
+    def fill(i: int) -> None:
+        image = decode(paths[i], size)
+        if image.shape != first.shape:
+            raise ImageError(
+                f"{paths[i]} has {image.shape[1]}×{image.shape[0]} pixels, {paths[0]} has "
+                f"{first.shape[1]}×{first.shape[0]}; choose one size for all with --image-size"
+            )
+        images[i] = image
+
+    with ThreadPoolExecutor(min(32, os.cpu_count() or 1)) as pool:  # Pillow decodes outside the interpreter lock
+        try:
+            for _ in pool.map(fill, range(len(paths))):
+                pass
+        except DataError:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return images
+
+
+def decode(path: Path, size: int | None = None) -> NDArray[np.uint8]:
+    """One image, upright (EXIF orientation), as RGB; an alpha channel is dropped, of an animation the first picture."""
+    try:
+        with Image.open(path, formats=FORMATS) as image:
+            if image.width * image.height > PIXEL_LIMIT:
+                raise ImageError(f"{path} has {image.width}×{image.height} pixels, more than {PIXEL_LIMIT:,} in all")
+            image.load()
+            upright = ImageOps.exif_transpose(image)
+            return np.asarray(_resized(_rgb(path, upright), size))
+    except ImageError:
+        raise
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise ImageError(f"{path} has more than {PIXEL_LIMIT:,} pixels") from error
+    except MemoryError as error:
+        raise ImageError(f"{path} does not fit into memory") from error
+    except _DAMAGE as error:
+        raise ImageError(f"{path} cannot be decoded as an image: {error}") from error
+
+
+def resize_all(images: NDArray[np.uint8], size: int | None) -> NDArray[np.uint8]:
+    """Images that are arrays already, squeezed to size × size."""
+    check_size(size)
+    if size is None or images.shape[1:3] == (size, size):
+        return images
+    resized = np.empty((len(images), size, size, 3), dtype=np.uint8)
+    for target, image in zip(resized, images, strict=True):
+        target[:] = np.asarray(_resized(Image.fromarray(np.ascontiguousarray(image)), size))
+    return resized
+
+
+def check_size(size: int | None) -> None:
+    if size is not None and not 1 <= size <= LARGEST_SIDE:
+        raise ImageError(f"an image size lies between 1 and {LARGEST_SIDE} pixels, got {size}")
+
+
+def _rgb(path: Path, image: Image.Image) -> Image.Image:
+    if image.mode.startswith("I;16"):  # converting would clip 16 bits, not scale them
+        return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
+    if image.mode in ("I", "F"):
+        raise ImageError(f"{path} has {image.mode} pixels of 32 bits; save it with 8 or 16 bits per channel")
+    if image.mode == "P":
+        image = image.convert("RGBA")
+    return image.convert("RGB")
+
+
+def _resized(image: Image.Image, size: int | None) -> Any:
+    if size is None or image.size == (size, size):
+        return image
+    return image.resize((size, size), Image.Resampling.BILINEAR)

@@ -1,0 +1,100 @@
+"""Tables of numeric features with a label column: CSV, or Parquet through the `parquet` extra."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cadr.data.pool import Pool
+from cadr.data.sources.labels import class_order, column, index_labels, read_csv
+from cadr.errors import DataError
+
+ROWS = 4096  # turned into numbers together
+
+
+class TableError(DataError):
+    """A table is not numeric features with a label column."""
+
+
+def open_csv(path: Path, label_column: str) -> Pool:
+    """Every column but the label is a feature; a blank label is missing."""
+    header, rows = read_csv(path)
+    label_at = column(path, header, label_column)
+    features = tuple(name for i, name in enumerate(header) if i != label_at)
+    texts: list[str] = []
+    blocks: list[NDArray[np.float32]] = []
+    block: list[list[float]] = []
+    for line, row in rows:
+        texts.append(row[label_at].strip())
+        cells = row[:label_at] + row[label_at + 1 :]
+        block.append([_number(path, line, name, cell) for name, cell in zip(features, cells, strict=True)])
+        if len(block) == ROWS:
+            blocks.append(np.array(block, dtype=np.float32))
+            block = []
+    blocks.append(np.array(block, dtype=np.float32).reshape(len(block), len(features)))
+    return _pool(path, np.concatenate(blocks), texts, features)
+
+
+def open_parquet(path: Path, label_column: str) -> Pool:
+    """As for CSV; a null label is missing."""
+    try:
+        import pyarrow
+        import pyarrow.parquet as parquet
+    except ImportError:
+        raise TableError(f"reading {path} needs the package pyarrow: pip install 'cadr[parquet]'") from None
+    try:
+        table = parquet.read_table(path, memory_map=True)
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise TableError(f"{path} is not a Parquet file that can be read: {error}") from error
+    header = [str(name) for name in table.column_names]
+    if len(set(header)) != len(header):
+        raise TableError(f"{path}: column {next(n for n in header if header.count(n) > 1)!r} is there twice")
+    label_at = column(path, header, label_column)
+    texts = [_label(value) for value in table.column(label_at).to_pylist()]
+    features = tuple(name for i, name in enumerate(header) if i != label_at)
+    matrix = np.empty((len(texts), len(features)), dtype=np.float32)
+    for target, name in enumerate(features):
+        matrix[:, target] = _feature(path, name, table.column(name), pyarrow)
+    return _pool(path, matrix, texts, features)
+
+
+def _pool(path: Path, matrix: NDArray[np.float32], texts: list[str], features: tuple[str, ...]) -> Pool:
+    if not texts or not features:
+        raise TableError(f"{path}: expected rows of features, found {len(texts)} rows and {len(features)} features")
+    names = class_order(texts)
+    return Pool(matrix, index_labels(str(path), texts, names), names, path.stem, feature_names=features)
+
+
+def _label(value: Any) -> str:
+    """Labels with gaps are often kept as floating point, where the gaps are NaN."""
+    if value is None or value != value:
+        return ""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+
+
+def _number(path: Path, line: int, name: str, cell: str) -> float:
+    try:
+        value = float(cell)
+    except ValueError:
+        raise TableError(f"{path}, line {line}, column {name!r}: expected a number, got {cell!r}") from None
+    if not math.isfinite(value) or abs(value) > np.finfo(np.float32).max:
+        raise TableError(f"{path}, line {line}, column {name!r}: {cell.strip()} is not a finite number of 32 bits")
+    return value
+
+
+def _feature(path: Path, name: str, values: Any, pyarrow: Any) -> NDArray[np.float64]:
+    kind = values.type
+    if not any(test(kind) for test in (pyarrow.types.is_integer, pyarrow.types.is_floating, pyarrow.types.is_boolean)):
+        raise TableError(f"{path}: column {name!r} is {kind}; features must be numbers")
+    if values.null_count:
+        row = next(i for i, value in enumerate(values) if not value.is_valid)
+        raise TableError(f"{path}: column {name!r} has no value in row {row}")
+    numbers = values.to_numpy().astype(np.float64)
+    bad = np.flatnonzero(~(np.abs(numbers) <= np.finfo(np.float32).max))
+    if len(bad):
+        raise TableError(f"{path}: column {name!r}, row {bad[0]}: {numbers[bad[0]]} is not a finite number of 32 bits")
+    return np.asarray(numbers)
