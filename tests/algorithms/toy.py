@@ -1,0 +1,52 @@
+"""Small problems that train in seconds: the step as an engine would run it, without the engine."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import nn
+
+from cadr.algorithms import Batch, Facts
+
+
+def mlp(inputs, classes, width=32, seed=0):
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return nn.Sequential(
+            nn.Linear(inputs, width), nn.BatchNorm1d(width), nn.LeakyReLU(0.1), nn.Linear(width, classes)
+        )
+
+
+def batch(classes=4, labelled=6, unlabelled=20, features=5, seed=0):
+    random = torch.Generator().manual_seed(seed)
+    x = torch.randn(labelled + 2 * unlabelled, features, generator=random)
+    labels = torch.randint(0, classes, (labelled,), generator=random)
+    return Batch(*[x[:labelled], labels, *x[labelled:].split(unlabelled), torch.arange(unlabelled)])
+
+
+def facts(classes=4, *, inside=True):
+    counts = torch.arange(classes, 0, -1).float() ** 2
+    return Facts(classes, counts, 1000, 1000 if inside else 1000 - int(counts.sum()), inside, steps=100)
+
+
+def objective(output):
+    return torch.stack(list(output.terms.values())).sum()
+
+
+def train(algorithm, model, batches, known, lr=0.1, ema=0.99):
+    """Plain SGD with momentum; yields (output, averaged model) after every step."""
+    state, averaged = algorithm.init(known), copy.deepcopy(model)
+    optimiser = torch.optim.SGD(model.parameters(), lr, momentum=0.9, weight_decay=5e-4, nesterov=True)
+    for views in batches:
+        output = algorithm.loss(model, views, state)
+        optimiser.zero_grad()
+        objective(output).backward()
+        optimiser.step()
+        state = output.state
+        with torch.no_grad():
+            for slow, fast in zip(averaged.parameters(), model.parameters(), strict=True):
+                slow.lerp_(fast, 1 - ema)
+            for slow, fast in zip(averaged.buffers(), model.buffers(), strict=True):
+                slow.copy_(fast)
+        yield output, averaged
