@@ -20,6 +20,8 @@ from cadr.errors import ProtocolError
 
 __all__ = ["PROTOCOLS", "Protocol", "Selection"]
 
+LARGEST_PRG_GAMMA = 99_999
+
 
 def mcar(labels: Indices, num_classes: int, seed: int, n: int, labelled_in_stream: bool = True) -> Selection:
     """Missing completely at random, class-balanced: n/C labels per class (what is left over goes to random classes)."""
@@ -106,8 +108,8 @@ def prg(
 
 
 def prg_counts(n: int, n_max: int, num_classes: int) -> list[int]:
-    """N_i = max(1, ⌊N_0·γ^(−i/C)⌋) with the whole γ whose sum comes closest to n; then classes 1 … C−3 change by one
-    in turn until the sum is n."""
+    """N_i = max(1, ⌊N_0·γ^(−i/C)⌋) with the whole γ below 100,000 (as released) whose sum comes closest to n; then
+    classes 1 … C−3 change by one in turn until the sum is n."""
     least, most = n_max + num_classes - 1, n_max * num_classes
     if num_classes < 4 or not least <= n <= most:
         raise ProtocolError(
@@ -118,14 +120,12 @@ def prg_counts(n: int, n_max: int, num_classes: int) -> list[int]:
     def counts(gamma: int) -> list[int]:
         return [max(1, profile.floor(n_max, gamma, i, num_classes)) for i in range(num_classes)]
 
-    low, high = 1, 2
-    while sum(counts(high)) > n:
-        low, high = high, 2 * high
+    low, high = 1, LARGEST_PRG_GAMMA
     while low < high:  # the smallest γ whose sum is not above n: the sum falls as γ grows
         middle = (low + high) // 2
         low, high = (middle + 1, high) if sum(counts(middle)) > n else (low, middle)
     below, above = counts(low), counts(max(1, low - 1))
-    result = below if n - sum(below) < sum(above) - n else above
+    result = below if abs(n - sum(below)) < sum(above) - n else above
     turn = range(1, num_classes - 2)
     while (excess := sum(result) - n) != 0:
         before = list(result)
