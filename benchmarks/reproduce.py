@@ -135,7 +135,7 @@ def _start(job: Job, runs: Path, share: bool) -> subprocess.Popen[bytes]:
 
 def _stop(processes: Any) -> None:
     for process in processes:
-        process.send_signal(signal.SIGINT)
+        process.terminate()  # `cadr train` saves on it; Ctrl-C is ignored by what a script started in the background
     end = time.monotonic() + _GRACE
     for process in processes:
         try:

@@ -27,7 +27,8 @@ SETTINGS: dict[str, Any] = {
     "ratio": 4,
     "lr": 0.1,
     "ema": 0.99,
-    "evaluations": 50,
+    "evaluations": 100,
+    "log_every": 100,
     "checkpoint_seconds": 600.0,
 }
 

@@ -11,7 +11,6 @@ import argparse
 import dataclasses
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -100,7 +99,7 @@ def _parse(hint: Any) -> Parse:
         return _any_of([_parse(a) for a in sorted(get_args(hint), key=_looseness)])
     if hint in (int, float):
         return _number(hint)
-    return Path if hint is Path else str
+    return str
 
 
 def _looseness(hint: Any) -> int:

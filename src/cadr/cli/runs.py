@@ -8,7 +8,7 @@ import queue
 import signal
 import sys
 from collections.abc import Sequence
-from multiprocessing.context import SpawnProcess
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,8 +47,9 @@ def _in_turn(jobs: Sequence[Job]) -> list[Result]:
 
 
 def _side_by_side(jobs: Sequence[Job], processes: int) -> list[Result]:
-    """Fresh processes that live for many runs each: importing torch costs more than a small run."""
-    context = multiprocessing.get_context("spawn")
+    """Processes that live for many runs each, forked from one that has imported torch and nothing else has touched."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
     tasks: Any = context.Queue()
     answers: Any = context.Queue()
     for task in [*enumerate(jobs), *[None] * processes]:
@@ -67,7 +68,7 @@ def _side_by_side(jobs: Sequence[Job], processes: int) -> list[Result]:
     except BaseException:
         for worker in workers:
             if worker.is_alive() and worker.pid:
-                os.kill(worker.pid, signal.SIGINT)
+                os.kill(worker.pid, signal.SIGTERM)
         tasks.cancel_join_thread()
         raise
     finally:
@@ -76,7 +77,7 @@ def _side_by_side(jobs: Sequence[Job], processes: int) -> list[Result]:
     return [results[index] for index in range(len(jobs))]
 
 
-def _next(answers: Any, workers: Sequence[SpawnProcess]) -> tuple[int, Result | Exception]:
+def _next(answers: Any, workers: Sequence[BaseProcess]) -> tuple[int, Result | Exception]:
     """The next answer, without waiting for ever on a process that the system has killed."""
     while True:
         try:
@@ -84,10 +85,12 @@ def _next(answers: Any, workers: Sequence[SpawnProcess]) -> tuple[int, Result | 
             return answer
         except queue.Empty:
             ended = [w.exitcode for w in workers if w.exitcode]
+            if ended and ended[0] > 0:
+                raise RuntimeError("a process failed; its traceback stands above") from None
             if ended:
                 raise TrainingError(
-                    f"a process ended with status {ended[0]} before its run did (out of memory?); "
-                    "the same command continues, --processes 1 needs least memory"
+                    f"a process was killed by signal {-ended[0]} before its run ended (out of memory?); "
+                    "the same command continues, and --processes 1 needs least memory"
                 ) from None
 
 

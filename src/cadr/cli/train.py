@@ -71,6 +71,8 @@ def stop_politely() -> None:
 
 def summary(result: dict[str, object]) -> str:
     """The headline of a finished run, with the numbers it could be mistaken for beside it."""
+    if result["last"] is None:
+        return "Trained; there was no test set to be judged on."
     return (
         f"Accuracy {result['median_10']:.2f} % (median of the last 10 evaluations; last {result['last']:.2f}, "
         f"best {result['best']:.2f}), geometric mean over the classes {result['gm']:.2f} %."

@@ -1,0 +1,126 @@
+"""Recipe rows to records: real, tiny runs of digits in processes of their own."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from benchmarks import reproduce
+
+RECIPE = """
+[settings]
+small = { data = "digits", protocol = "longtail", n_max = 20, gamma = 20, model = "mlp", steps = 6 }
+[rows]
+small-cadr = { setting = "small", algorithm = "cadr" }
+small-later = { setting = "small", algorithm = "next_year" }
+"""
+TINY = ["--batch", "4", "--ratio", "2", "--device", "cpu"]
+SCHEMA = {
+    *("dataset", "algorithm", "options", "gamma", "n_max", "gamma_unlabelled", "model", "steps", "seed"),
+    *("split_sha256", "commit", "torch", "device", "seconds", "ms_per_step", "peak_memory_gib", "curve"),
+    *("last", "mean_10", "median_10", "median_20", "best", "gm", "recall", "prior"),
+}
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    recipe = tmp_path / "small.toml"
+    recipe.write_text(RECIPE)
+    monkeypatch.setattr(reproduce, "RECIPE", recipe)
+    return ["--runs", str(tmp_path / "runs"), "--records", str(tmp_path / "records")]
+
+
+def read(tmp_path):
+    return {path.name: json.loads(path.read_text()) for path in sorted((tmp_path / "records").glob("*"))}
+
+
+def test_one_flat_record_per_finished_run(tmp_path, folders, capsys):
+    command = ["run", "small-cadr", "--seeds", "1", "2", "--abreast", "2", *folders, *TINY, "--beta", "0.25"]
+    assert reproduce.main(command) == 0
+    records = read(tmp_path)
+    names = [f"small-cadr-batch-4-beta-0.25-ratio-2-steps6-seed{seed}.json" for seed in (1, 2)]
+    assert list(records) == names
+    for seed, name in enumerate(names, 1):
+        record = records[name]
+        assert set(record) >= SCHEMA
+        assert record["row"] == "small-cadr"
+        assert record["overrides"] == {"beta": 0.25, "batch": 4, "ratio": 2}
+        assert (record["seed"], record["steps"], record["abreast"]) == (seed, 6, 2)
+        assert record["options"] == {"beta": 0.25}
+        assert sum(map(sum, record["confusion"])) == 530
+        assert [round(100 * line[i] / sum(line), 4) for i, line in enumerate(record["confusion"])] == pytest.approx(
+            record["recall"], abs=1e-3
+        )
+    before = (tmp_path / "records" / names[0]).stat().st_mtime_ns
+    assert reproduce.main(command) == 0
+    assert (tmp_path / "records" / names[0]).stat().st_mtime_ns == before
+    assert "there already" in capsys.readouterr().out
+
+
+def test_a_run_that_was_stopped_can_be_carried_away_and_continued(tmp_path, folders):
+    command = ["run", "small-cadr", *TINY, "--steps", "600", "--log-every", "1", "--evaluations", "4"]
+    script = (
+        f"from benchmarks import reproduce; reproduce.RECIPE = __import__('pathlib').Path({str(reproduce.RECIPE)!r})"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"{script}; import sys; sys.exit(reproduce.main({[*command, *folders]!r}))"],
+        cwd=reproduce.ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    name = "small-cadr-batch-4-evaluations-4-ratio-2-steps600-seed1"
+    metrics = tmp_path / "runs" / name / "metrics.jsonl"
+    deadline = time.monotonic() + 60
+    while not (metrics.exists() and metrics.read_text().count("\n") > 3) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.terminate()
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == reproduce.UNFINISHED
+    assert f"still to do: {name}. The same command continues." in error
+    assert not (tmp_path / "records").exists()
+
+    (tmp_path / "runs").rename(tmp_path / "elsewhere")
+    folders[1] = str(tmp_path / "elsewhere")
+    assert reproduce.main([*command, *folders]) == 0
+    (continued,) = read(tmp_path).values()
+    assert reproduce.main([*command, "--runs", str(tmp_path / "again"), "--records", str(tmp_path / "records2")]) == 0
+    whole = json.loads((tmp_path / "records2" / f"{name}.json").read_text())
+    for key in ("curve", "prior", "confusion", "split_sha256"):
+        assert continued[key] == whole[key]
+
+
+def test_the_time_limit_stops_what_is_running(tmp_path, folders, capsys):
+    command = ["run", "small-cadr", "--seeds", "1", "2", *TINY, "--steps", "1000000", *folders]
+    assert reproduce.main([*command, "--minutes", "0.01"]) == reproduce.UNFINISHED
+    assert "seed1, small-cadr-batch-4-ratio-2-steps1000000-seed2." in capsys.readouterr().err
+    assert not (tmp_path / "records").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["nobody"], "there is no row 'nobody'"),
+        (["small-later"], "not yet available"),
+    ],
+)
+def test_mistakes_cost_one_sentence(folders, arguments, sentence, capsys):
+    assert reproduce.main(["run", *arguments, *folders]) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert error.count("\n") == 1
+
+
+def test_a_failed_run_is_reported_and_leaves_no_record(tmp_path, folders, capsys):
+    assert reproduce.main(["run", "small-cadr", *folders, "--n-max", "5000", "--device", "cpu"]) == 1
+    assert "ended with status 2" in capsys.readouterr().err
+    assert not (tmp_path / "records").exists()
+
+
+def test_only_what_changes_the_run_counts_as_changed():
+    (job,) = reproduce.plan(["cifar10-gamma50-cadr"], [3], ["--device", "cpu", "--steps", "32768", "--beta", "0.5"])
+    assert job.overrides == {}
+    assert job.name == "cifar10-gamma50-cadr-steps32768-seed3"
+    (job,) = reproduce.plan(["cifar10-gamma50-cadr"], [3], ["--form", "pinv", "--held-out", "5000"])
+    assert job.overrides == {"form": "pinv", "held_out": 5000}

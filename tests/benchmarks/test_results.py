@@ -1,0 +1,135 @@
+"""RESULTS.md from records alone."""
+
+import json
+
+import pytest
+
+from benchmarks import figure3, results
+from cadr.cli.recipe_file import read_rows
+
+ROWS = read_rows(results.RECIPE)
+ELSEWHERE = {"what": "FixMatch elsewhere", "steps": 2**20, "hours": 16, "hardware": "four V100", "source": "https://x"}
+
+
+def record(row, steps=2**17, seed=1, accuracy=90.0, **more):
+    return {
+        **{"dataset": "cifar10", "algorithm": row.rpartition("-")[2], "options": {}, "steps": steps, "seed": seed},
+        **{"row": row, "overrides": {}, "abreast": 1, "file": f"{row}-steps{steps}-seed{seed}.json"},
+        **{"last": 1.0, "mean_10": 2.0, "median_10": accuracy, "median_20": 4.0, "best": 5.0, "gm": 88.5},
+        **{
+            "seconds": 900.0,
+            "ms_per_step": 6.5,
+            "peak_memory_gib": 2.0,
+            "torch": "2.13.0",
+            "commit": "abcdef0123456789",
+        },
+        **{"device": "NVIDIA H200", "curve": [[1, 10.0], [steps, accuracy]], "confusion": [[9, 1], [2, 8]]},
+        **more,
+    }
+
+
+def build(*records):
+    return results.build(ROWS, records, ELSEWHERE, figure=False)
+
+
+def table(text, heading, steps):
+    """Header and body of the table under a heading whose own columns are of this length, as lists of cells."""
+    section = text.split(f"## {heading}")[1].split("\n## ")[0]
+    for block in section.split("\n\n"):
+        lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in block.splitlines() if "|" in line]
+        if lines and any(f"ours, {steps} steps" in cell for cell in lines[0]):
+            return lines[0], {line[0]: line[1:] for line in lines[2:]}
+    raise AssertionError(f"{heading} has no table of {steps} steps")
+
+
+def test_without_records_every_cell_is_visibly_empty_and_nothing_is_claimed():
+    text = build()
+    assert "has no record yet, so nothing is claimed" in text.split("\n\n")[1]
+    for heading in ("Table 1", "Table 2", "Table 3", "Ablation: momentum", "Ablation: exponent", "Figure 4a"):
+        header, body = table(text, heading, "2^17")
+        for cells in body.values():
+            ours = [cell for cell, name in zip(cells, header[1:], strict=True) if "ours" in name]
+            assert set(ours) == {"·"}
+    assert table(text, "Table 4", "2^20")[1]["FixMatch"][0] == "88.61 ± 3.35"
+
+
+def test_the_first_sentence_is_computed():
+    cadr = [record("cifar10-gamma50-cadr", seed=s, accuracy=a) for s, a in ((1, 93.0), (2, 94.0))]
+    text = build(*cadr, record("cifar10-gamma50-fixmatch", accuracy=66.0))
+    assert text.split("\n\n")[1] == (
+        "On CIFAR-10, γ = 50, CADR reaches **93.50 ± 0.71 %** (2 seeds; published 93.79 %) in **15.0 min** on one "
+        "NVIDIA H200, where FixMatch, trained in the same way, reaches 66.00 % (published 65.61 %); as many steps of "
+        "FixMatch elsewhere take 2.0 hours on four V100 ([its author](https://x))."
+    )
+
+
+def test_a_cell_has_n_spread_steps_minutes_and_hardware_beside_the_published_number():
+    records = [record("cifar10-gamma50-cap", seed=s, accuracy=a) for s, a in ((1, 89.0), (2, 90.0), (3, 91.0))]
+    text = build(*records)
+    expected = ["89.50", "**90.00 ± 1.00** (n = 3, 2^17 steps, 15.0 min, NVIDIA H200)"]
+    assert table(text, "Table 2", "2^17")[1]["+ CAP"][2:4] == expected
+    assert table(text, "Table 3", "2^17")[1]["+ CAP"] == expected
+    assert table(text, "Ablation: momentum", "2^17")[1]["μ = 0.99"] == expected
+
+
+def test_lengths_never_share_a_column():
+    text = build(record("cifar10-gamma50-cadr"), record("cifar10-gamma50-cadr", steps=2**15, accuracy=80.0))
+    assert table(text, "Table 1", "2^17")[1]["+ CADR"][3].startswith("**90.00**")
+    assert table(text, "Table 1", "2^15")[1]["+ CADR"][3].startswith("**80.00** (n = 1, 2^15 steps")
+    assert "80.00" not in text.split("\n\n")[1]
+
+
+def test_a_changed_run_fills_no_cell_but_is_listed():
+    changed = record("cifar10-gamma50-cadr", accuracy=77.0, overrides={"form": "pinv"})
+    text = build(changed, record("", accuracy=55.0))
+    assert table(text, "Table 1", "2^17")[1]["+ CADR"][3] == "·"
+    variants = text.split("## Variants")[1].split("\n## ")[0]
+    assert "| cifar10-gamma50-cadr | form = pinv | 2^17 | 1 | 77.00 | 88.50 | 15.0 min | NVIDIA H200 |" in variants
+    assert "55.00" in variants
+
+
+def test_figure_4_shows_the_geometric_mean_and_runs_abreast_say_so():
+    text = build(record("cifar10-unlabelled-inverse20-cadr", steps=2**15, abreast=4))
+    header, body = table(text, "Figure 4a", "2^15")
+    assert header[3] == "CIFAR-10, γ_u = 1/20: ours, 2^15 steps"
+    expected = "**90.00 / GM 88.50** (n = 1, 2^15 steps, 15.0 min beside 3 more, NVIDIA H200)"
+    assert body["+ CADR"] == ["·", "·", expected, "·"]
+    assert body["+ CADR, told the class sizes"] == ["·"] * 4
+
+
+def test_other_data_sets_appear_once_they_have_a_record():
+    assert "CIFAR-100" not in build()
+    assert "CIFAR-100, γ = 50: ours" in build(record("cifar100-gamma50-cadr"))
+
+
+@pytest.mark.parametrize(
+    ("steps", "text"), [(2**17, "2^17"), (2**10, "2^10"), (400, "400"), (131073, "131,073"), (512, "512")]
+)
+def test_lengths(steps, text):
+    assert results.power(steps) == text
+
+
+def test_the_files_are_written(tmp_path):
+    for row in ("cifar10-gamma50-cadr", "cifar10-gamma50-fixmatch"):
+        (tmp_path / f"{row}.json").write_text(json.dumps(record(row)))
+    (tmp_path / "step-time.json").write_text(json.dumps({"ms": 3}))  # another benchmark's record
+    assert figure3.main(["--records", str(tmp_path), "--out", str(tmp_path / "figure3.svg")]) == 0
+    first = (tmp_path / "figure3.svg").read_bytes()
+    assert figure3.main(["--records", str(tmp_path), "--out", str(tmp_path / "figure3.svg")]) == 0
+    assert (tmp_path / "figure3.svg").read_bytes() == first
+    assert b"<svg" in first
+    assert results.main(["--records", str(tmp_path), "--out", str(tmp_path / "RESULTS.md")]) == 0
+    text = (tmp_path / "RESULTS.md").read_text()
+    assert "figure3.svg" in text
+    assert text.count("](records/") == 2
+
+
+def test_the_figure_needs_both_methods_at_one_length():
+    pair = [record("cifar10-gamma50-cadr"), record("cifar10-gamma50-fixmatch", steps=2**14)]
+    assert figure3.pair(pair, 1, None) is None
+    both = [*pair, record("cifar10-gamma50-cadr", steps=2**14)]
+    found = figure3.pair(both, 1, None)
+    assert found is not None
+    assert {r["steps"] for r in found.values()} == {2**14}
+    assert figure3.pair(both, 1, 2**17) is None
+    assert figure3.pair(both, 2, None) is None

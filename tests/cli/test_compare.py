@@ -1,0 +1,94 @@
+"""`cadr compare` and `cadr demo`: several real, tiny runs."""
+
+import fcntl
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from cadr.cli.main import INTERRUPTED, main
+
+TINY = ["--steps", "6", "--batch", "4", "--ratio", "2", "--evaluations", "2", "--model", "mlp", "--hidden", "8"]
+SPLIT = ["--protocol", "longtail", "--n-max", "20", "--gamma", "20"]
+COMPARE = ["compare", "digits", *SPLIT, *TINY]
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_algorithms_times_seeds(tmp_path, capsys, processes):
+    command = [*COMPARE, "--algorithms", "fixmatch", "cai", "--seeds", "2", "--seed", "5", "--beta", "0.25"]
+    command += ["--out", str(tmp_path), "--processes", processes]
+    assert main(command) == 0
+    text = capsys.readouterr().out
+    results = {path.name: json.loads((path / "result.json").read_text()) for path in tmp_path.iterdir()}
+    assert sorted(results) == ["cai-seed5", "cai-seed6", "fixmatch-seed5", "fixmatch-seed6"]
+    assert results["cai-seed5"]["options"] == {"beta": 0.25}
+    assert results["fixmatch-seed5"]["options"] == {}
+    assert results["cai-seed6"]["split_sha256"] == results["fixmatch-seed6"]["split_sha256"]
+    mean = sum(results[f"cai-seed{seed}"]["median_10"] for seed in (5, 6)) / 2
+    assert re.search(rf"^CAI +{mean:.1f} ± ", text, re.MULTILINE)
+    assert "Highest accuracy over 2 seeds" in text
+
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/metrics.jsonl")}
+    assert main([*command, "--seeds", "3"]) == 0  # one seed more: only that is run
+    after = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/metrics.jsonl")}
+    assert len(after) == 6
+    assert {path: after[path] for path in before} == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--algorithms", "fixmatch", "cdar"], "--algorithms: expected names out of supervised, fixmatch"),
+        (["--algorithms", "fixmatch", "--beta", "1"], "unrecognized arguments: --beta 1"),
+        (["--seeds", "0"], "--seeds: expected a whole number from 1 on, got '0'"),
+    ],
+)
+def test_mistakes(arguments, sentence, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([*COMPARE, *arguments])
+    assert ended.value.code == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert error.count("\n") == 1
+
+
+def test_an_error_in_a_process_is_the_same_sentence(tmp_path, capsys):
+    arguments = ["compare", "digits", "--protocol", "longtail", "--n-max", "5000", *TINY, "--out", str(tmp_path)]
+    assert main([*arguments, "--processes", "2"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("cadr: ")
+    assert error.count("\n") == 1
+
+
+def test_a_stopped_comparison_leaves_no_process_behind(tmp_path):
+    command = [sys.executable, "-m", "cadr", *COMPARE, "--seeds", "2", "--processes", "2", "--out", "all"]
+    command[command.index("--steps") + 1] = "100000"
+    process = subprocess.Popen([*command, "--log-every", "1"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("all/*/metrics.jsonl")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == INTERRUPTED
+    assert "The same command continues." in error
+    assert "Traceback" not in error
+    locks = list(tmp_path.glob("all/*/.lock"))
+    assert locks
+    for lock in locks:  # nobody trains there any more
+        with lock.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_the_demonstration_ends_in_a_table_and_a_sentence(capsys):
+    assert main(["demo", "--seeds", "1", "--steps", "4"]) == 0
+    text = capsys.readouterr().out
+    assert "143 keep their label, by class 0 to 9: 50 33 21 14 9 6 4 3 2 1" in text
+    assert [line.split()[0] for line in text.splitlines() if re.match(r"(FixMatch|CAP|CAI|CADR) +\d", line)] == [
+        *("FixMatch", "CAP", "CAI", "CADR")
+    ]
+    assert "Highest accuracy in one seed" in text

@@ -1,0 +1,74 @@
+"""What is shown while a run goes on."""
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from cadr.cli import progress, table
+from cadr.cli.progress import duration, follow, time_left
+
+TIMING = {"seconds": 1.0, "steps_per_second": 4.0}
+RECORDS = [
+    {"kind": "start", "step": 20, "steps": 100, "resumed": 20, "message": "Continuing at step 20."},
+    {"kind": "train", "step": 30, "loss": 1.5, "timing": TIMING},
+    {"kind": "evaluation", "step": 40, "accuracy": 81.234, "gm": 70.0, "timing": TIMING},
+    {"kind": "warning", "step": 40, "message": "Nobody predicts class 3 [sic]."},
+    {"kind": "finished", "step": 100, "message": "Finished.", "result": {"last": 1.0}},
+]
+
+
+def test_plain_lines(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "fancy", lambda: False)
+    monkeypatch.setattr(progress, "QUIET_SECONDS", -1.0)
+    assert follow(iter(RECORDS), "2/4 x") == RECORDS[-1]
+    assert capsys.readouterr().out.splitlines() == [
+        "2/4 x: Continuing at step 20.",
+        "2/4 x: step 30 of 100, 4.0 steps/s, 18 s left, loss 1.5000",
+        "2/4 x: step 40 of 100, 4.0 steps/s, 15 s left, accuracy 81.23 %, GM 70.00 %",
+        "2/4 x: warning: Nobody predicts class 3 [sic].",
+        "2/4 x: Finished.",
+    ]
+
+
+def test_training_alone_is_mentioned_rarely(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "fancy", lambda: False)
+    follow(iter([RECORDS[0], *[RECORDS[1]] * 50]))
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_a_bar_on_a_terminal(monkeypatch):
+    screen = io.StringIO()
+    terminal = Console(file=screen, force_terminal=True, width=150)
+    monkeypatch.setattr("rich.progress.get_console", lambda: terminal)
+    monkeypatch.setattr(progress, "fancy", lambda: True)
+    assert follow(iter(RECORDS[:-1]), "digits") == RECORDS[-2]
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue())
+    assert "Continuing at step 20." in text
+    assert "Nobody predicts class 3 [sic]." in text
+    assert re.search(r"digits .* 40/100 accuracy 81\.23 %, GM 70\.00 % 4\.0 steps/s, 15 s left", text)
+
+
+def test_without_a_test_set_there_is_no_accuracy(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "fancy", lambda: False)
+    follow(iter([RECORDS[0], {"kind": "finished", "step": 100, "message": "Finished.", "result": {"last": None}}]))
+    assert "accuracy" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.2, "0 s"), (59.4, "59 s"), (60, "1 min 00 s"), (245, "4 min 05 s"), (9000, "2 h 30 min"), (None, "?")],
+)
+def test_durations(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_time_left():
+    assert time_left(100, RECORDS[2]) == 15.0
+    assert time_left(100, {"step": 3}) is None
+
+
+def test_a_table_without_a_terminal_is_aligned_text(capsys):
+    table.show_table(["row", "figure"], [["a", "1.50 ± 0.1"], ["bcd", "–"]], title="t")
+    assert capsys.readouterr().out == "t\nrow      figure\n---  ----------\na    1.50 ± 0.1\nbcd           –\n"

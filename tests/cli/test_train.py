@@ -1,0 +1,156 @@
+"""`cadr train` from the outside: real runs of seconds."""
+
+import dataclasses
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from cadr.cli import run_flags
+from cadr.cli.main import INTERRUPTED, Parser, main
+from cadr.config import CHOICES, FIXED
+
+TINY = ["--steps", "6", "--batch", "4", "--ratio", "2", "--evaluations", "2", "--model", "mlp", "--hidden", "8"]
+DIGITS = ["train", "digits", "--protocol", "longtail", "--n-max", "20", "--gamma", "20", *TINY]
+
+
+def names(kind):
+    return {f.name for f in dataclasses.fields(kind)}
+
+
+def test_no_two_parts_share_a_flag():
+    parts = [[*registry.values()] for registry in CHOICES.values()] + [[kind] for kind in FIXED.values()]
+    for some, others in itertools.combinations(parts, 2):
+        for a, b in itertools.product(some, others):
+            assert not names(a) & names(b), f"{a.__name__} and {b.__name__}"
+    reserved = {"data", "out", "debug", "help", "run", "choice", "algorithms", "seeds", "processes", *CHOICES}
+    assert not reserved & set.union(*(names(kind) for kinds in parts for kind in kinds))
+
+
+def test_help_shows_the_fields_of_what_is_chosen(capsys):
+    def shown(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main(["train", *arguments, "--help"])
+        assert ended.value.code == 0
+        return capsys.readouterr().out
+
+    text = shown("digits", "--algorithm", "fixmatch", "--protocol", "mcar", "--model", "mlp")
+    chosen = [CHOICES["algorithm"]["fixmatch"], CHOICES["protocol"]["mcar"], CHOICES["model"]["mlp"]]
+    for kind in [*chosen, CHOICES["views"]["image"], *FIXED.values()]:
+        for field in dataclasses.fields(kind):
+            assert f"--{field.name.replace('_', '-')}" in text, field.name
+    assert "--beta" not in text
+    assert "--beta" in shown("digits", "--algorithm", "cai")
+    assert "--dropout" in shown("table.csv")
+    assert "(default: 0.2)" in shown("recipes/hu2022.toml:cifar10-gamma50-cai-beta0.2")
+
+
+def test_flags_beat_the_recipe_which_beats_the_defaults(tmp_path):
+    recipe = tmp_path / "x.toml"
+    recipe.write_text('data = "digits"\nalgorithm = "cai"\nbeta = 0.1\nthreshold = 0.8\nlr = 0.2\n')
+    parser = Parser()
+    arguments = [str(recipe), "--lr", "0.3", "--no-flip"]
+    parser.add_argument("data")
+    run_flags.prepare(parser, arguments)
+    flat = run_flags.read_flat(parser.parse_args(arguments))
+    assert flat == {
+        **{"data": "digits", "algorithm": "cai", "beta": 0.1, "threshold": 0.8, "lr": 0.3, "flip": False},
+        "views": "image",
+    }
+
+
+def test_another_algorithm_drops_what_only_the_old_one_has(tmp_path):
+    recipe = tmp_path / "x.toml"
+    recipe.write_text('data = "digits"\nalgorithm = "cai"\nbeta = 0.1\nthreshold = 0.8\n')
+    choice = run_flags.choose([str(recipe), "--algorithm", "fixmatch"])
+    assert choice.recipe == {"data": "digits", "algorithm": "cai", "threshold": 0.8}
+    assert choice.named == {"algorithm": "fixmatch"}
+
+
+def test_a_run_is_trained_and_then_left_alone(tmp_path, capsys):
+    out = tmp_path / "run"
+    assert main([*DIGITS, "--algorithm", "fixmatch", "--no-flip", "--seed", "7", "--out", str(out)]) == 0
+    text = capsys.readouterr().out
+    assert "step 6 of 6" in text
+    assert "Accuracy " in text
+    result = json.loads((out / "result.json").read_text())
+    assert (result["algorithm"], result["seed"], result["steps"], result["n_max"]) == ("fixmatch", 7, 6, 20)
+    assert "flip = false" in (out / "config.toml").read_text()
+    assert main(["train", str(out / "config.toml"), "--out", str(out)]) == 0
+    assert "finished already" in capsys.readouterr().out
+
+
+def test_a_changed_run_is_refused_in_one_sentence(tmp_path, capsys):
+    out = tmp_path / "run"
+    assert main([*DIGITS, "--out", str(out)]) == 0
+    capsys.readouterr()
+    assert main([*DIGITS, "--lr", "0.5", "--out", str(out)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("cadr: ")
+    assert "lr (was 0.03, now 0.5)" in error
+    assert error.count("\n") == 1
+
+
+def test_own_data_need_no_protocol(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    labels = np.array([0, 1] * 30)
+    examples = (rng.normal(size=(60, 5)) + 3 * labels[:, None]).astype(np.float32)
+    np.savez("mine.npz", x=examples, y=np.where(np.arange(60) < 10, labels, -1))
+    assert main(["train", "mine.npz", *TINY]) == 0
+    text = capsys.readouterr().out
+    assert "no test set" in text
+    assert "10 labels" in text
+    assert (tmp_path / "runs" / "mine-cadr-seed1" / "result.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["digits", "--algorithm", "fixmach"], "--algorithm: expected one of supervised, fixmatch"),
+        (["digits", "--protocol", "mcar", "--gamma", "3"], "unrecognized arguments: --gamma 3"),
+        (["digits", "--steps", "many"], "--steps: expected a whole number, got 'many'"),
+        (["digits", "--steps", "0", "--protocol", "mcar"], "steps must be at least 1"),
+        (["recipes/none.toml"], "there is no recipe recipes/none.toml"),
+        ([], "the following arguments are required: DATA"),
+    ],
+)
+def test_mistakes(arguments, sentence, capsys):
+    status: object = None
+    try:
+        status = main(["train", *arguments])
+    except SystemExit as ended:
+        status = ended.code
+    error = capsys.readouterr().err
+    assert status == 2
+    assert sentence in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_run_says_how_to_continue_and_does(tmp_path, number):
+    command = [sys.executable, "-m", "cadr", *DIGITS, "--out", "run", "--log-every", "1"]
+    command[command.index("--steps") + 1] = "100000"
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    metrics = tmp_path / "run" / "metrics.jsonl"
+    deadline = time.monotonic() + 60
+    while not (metrics.exists() and metrics.read_text().count("\n") > 3) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.kill(process.pid, number)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == INTERRUPTED
+    assert "saved in run. The same command continues it." in output
+    done = json.loads(metrics.read_text().splitlines()[-1])["step"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert first.startswith("Continuing at step ")
+    assert int(first.split()[3]) >= done
