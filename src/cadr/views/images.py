@@ -10,8 +10,9 @@ from torch import Tensor
 from cadr.data import draw
 from cadr.data.option import option
 from cadr.errors import ConfigError
+from cadr.views.cutout import cutout, draw_centres
 from cadr.views.randaugment import randaugment
-from cadr.views.weak import flip_and_shift, random_cutout
+from cadr.views.weak import draw_moves, move
 
 STRONG = ("randaugment",)
 
@@ -42,14 +43,16 @@ class ImageViews:
 
     def weak(self, images: Tensor, key: Tensor) -> Tensor:
         """uint8 (n, h, w, 3) to uint8 (n, h, w, 3)."""
-        side = min(images.shape[1:3])
-        shift = side // 8 if self.shift is None else self.shift
-        return flip_and_shift(images, key, flip=self.flip, shift=shift)
+        n, height, width, _ = images.shape
+        shift = min(height, width) // 8 if self.shift is None else self.shift
+        return move(images, draw_moves(key, n, height, width, flip=self.flip, shift=shift))
 
     def strong_view(self, images: Tensor, key: Tensor, state: dict[str, Tensor]) -> Tensor:
         """uint8 (n, h, w, 3) to uint8 (n, h, w, 3)."""
+        n, height, width, _ = images.shape
         views = randaugment(self.weak(images, draw.split(key, 0)), draw.split(key, 1), self.operations)
-        return random_cutout(views, draw.split(key, 2), round(self.cutout * min(images.shape[1:3])))
+        row, column = draw_centres(draw.split(key, 2), n, height, width)
+        return cutout(views, row, column, round(self.cutout * min(height, width)))
 
 
 def to_model(images: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:

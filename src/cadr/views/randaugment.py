@@ -41,12 +41,18 @@ def amounts(operation: Tensor, magnitude: Tensor, negative: Tensor, height: int,
     return amount
 
 
+def draw_operations(key: Tensor, n: int, height: int, width: int) -> tuple[Tensor, Tensor]:
+    """One turn's operation (int64 index into `OPERATIONS`) and amount (float64) for each of n images."""
+    choice, level, side, chance = draw.uniform(key, 4, n)
+    operation = torch.where(chance < 0.5, (choice * len(FIXMATCH)).to(torch.int64), IDENTITY)
+    magnitude = 1 + (level * MAGNITUDES).to(torch.int64)
+    return operation, amounts(operation, magnitude, side < 0.5, height, width)
+
+
 def randaugment(images: Tensor, key: Tensor, operations: int = 2) -> Tensor:
     """`operations` random operations on each uint8 image (n, h, w, 3)."""
     n, height, width, _ = images.shape
     for turn in range(operations):
-        choice, level, side, chance = draw.uniform(draw.split(key, turn), 4, n)
-        operation = torch.where(chance < 0.5, (choice * len(FIXMATCH)).to(torch.int64), IDENTITY)
-        magnitude = 1 + (level * MAGNITUDES).to(torch.int64)
-        images = apply(images, operation, amounts(operation, magnitude, side < 0.5, height, width), FIXMATCH)
+        operation, amount = draw_operations(draw.split(key, turn), n, height, width)
+        images = apply(images, operation, amount, FIXMATCH)
     return images
