@@ -1,18 +1,20 @@
 import hashlib
 import math
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
 
 from cadr.data import protocols
-from cadr.data.protocols import PROTOCOLS, prg_counts
+from cadr.data.protocols import prg_counts
 from cadr.errors import ProtocolError
+from tests.data.loose import PROTOCOLS
 
 MIXED = (np.arange(50_000) * 7919) % 10
 CIFAR100 = np.repeat(np.arange(100), 500)
 
-EVERY = {
+EVERY: dict[str, dict[str, Any]] = {
     "mcar": {"n": 45},
     "uniform": {"n": 45},
     "longtail": {"n_max": 50, "gamma": 50, "gamma_unlabelled": 20},
@@ -159,7 +161,8 @@ def slow_prg(n, head, num_classes):
 
 
 @pytest.mark.parametrize(
-    ("n", "head", "num_classes"), [(40, 10, 10), (40, 20, 10), (100, 40, 10), (250, 100, 10), (250, 200, 10), (2500, 100, 100)]
+    ("n", "head", "num_classes"),
+    [(40, 10, 10), (40, 20, 10), (100, 40, 10), (250, 100, 10), (250, 200, 10), (2500, 100, 100)],
 )
 def test_prg_counts(n, head, num_classes):
     found = prg_counts(n, head, num_classes)

@@ -18,7 +18,7 @@ def planes(images):
     return np.ascontiguousarray(images.transpose(0, 3, 1, 2)).reshape(len(images), -1)
 
 
-def python2_batch(images, labels, key="labels") -> bytes:
+def python2_batch(images, labels, key="labels"):
     """A pickle as Python 2 wrote it (protocol 2, byte strings, numpy.core): what the official files look like."""
     rows = planes(images)
 
@@ -35,7 +35,8 @@ def python2_batch(images, labels, key="labels") -> bytes:
     state = b"(K\x01" + whole(rows.shape[0]) + whole(rows.shape[1]) + b"\x86" + dtype
     state += b"\x89T" + struct.pack("<i", len(raw)) + raw + b"tb"
     listed = b"](" + b"".join(whole(int(label)) for label in labels) + b"e"
-    entries = text(b"batch_label") + text(b"a batch") + text(b"data") + reconstruct + state + text(key.encode()) + listed
+    entries = text(b"batch_label") + text(b"a batch") + text(b"data") + reconstruct + state
+    entries += text(key.encode()) + listed
     return b"\x80\x02}q\x00(" + entries + b"u."
 
 
@@ -81,7 +82,7 @@ def write_tar_entries(path: Path, entries) -> Path:
     return path
 
 
-def idx(array) -> bytes:
+def idx(array):
     return bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import mmap
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -21,9 +22,9 @@ CHUNK = 1 << 24  # bytes looked at together, so that a memory-mapped array of an
 class Pool:
     """Examples with labels, where −1 means *missing*.
 
-    The arrays are kept as read-only views, not copied. Shapes, types and labels are checked at once; that features are
-    finite is checked at once for arrays in memory, and by `check_finite()` for memory-mapped ones, which may be far
-    larger than memory.
+    The arrays are kept as read-only views, not copied. Shapes, types and labels are checked at once. That features are
+    finite is checked at once too, except in memory-mapped arrays of more than 16 MiB, which may be far larger than
+    memory: there `check_finite()` does it, and whoever reads all the rows (training does) should ask for it.
     """
 
     examples: NDArray[Any]  # uint8 (n, h, w, 3) or float32 (n, d)
@@ -110,7 +111,7 @@ class Pool:
         if self.feature_names is not None and (x.ndim != 2 or len(self.feature_names) != x.shape[1]):
             self._fail(f"{len(self.feature_names)} feature names for examples of shape {x.shape}")
         for array, what in ((x, "examples"), (test, "test_examples")):
-            if array is not None and array.dtype == np.float32 and not is_mapped(array):
+            if array is not None and array.dtype == np.float32 and (not is_mapped(array) or array.nbytes <= CHUNK):
                 _check_finite(self.name, what, array)
 
     def _check_classes(self) -> None:
@@ -166,11 +167,9 @@ class Pool:
 def is_mapped(array: NDArray[Any]) -> bool:
     """Whether the numbers are in a file rather than in memory."""
     base: Any = array
-    while base is not None:
-        if isinstance(base, np.memmap):
-            return True
-        base = getattr(base, "base", None)
-    return False
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return isinstance(base, mmap.mmap)
 
 
 def _read_only(pool: str, name: str, array: Any) -> NDArray[Any]:

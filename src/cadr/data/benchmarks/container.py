@@ -42,7 +42,8 @@ class Member:
         """The whole file, which must not be larger than `limit`."""
         if self.size > limit:
             raise DataError(f"{self.where}: {self.size} bytes are more than such a file has ({limit})")
-        data = self._file.read(self.size)
+        with reading(self.where):
+            data = self._file.read(self.size)
         self._check_length(len(data))
         self._md5.update(data)
         return data
@@ -54,7 +55,8 @@ class Member:
             raise DataError(f"{self.where}: expected {len(view)} bytes, got {self.size}")
         position = 0
         while position < len(view):
-            block = self._file.read(min(BLOCK, len(view) - position))
+            with reading(self.where):
+                block = self._file.read(min(BLOCK, len(view) - position))
             if not block:
                 break
             view[position : position + len(block)] = block
@@ -75,28 +77,26 @@ class Member:
             raise DataError(f"{self.where} ends too early: expected {self.size} bytes, got {got}")
 
 
-def members(path: Path, wanted: list[str], optional: tuple[str, ...] = ()) -> Iterator[tuple[str, Member]]:
+def members(path: Path, wanted: list[str]) -> Iterator[tuple[str, Member]]:
     """Each wanted file once, by base name, in the order in which the container has them."""
     if path.is_dir():
-        yield from _folder(path, wanted, optional)
+        yield from _folder(path, wanted)
     else:
-        yield from _tar(path, wanted, optional)
+        yield from _tar(path, wanted)
 
 
-def _folder(path: Path, wanted: list[str], optional: tuple[str, ...]) -> Iterator[tuple[str, Member]]:
+def _folder(path: Path, wanted: list[str]) -> Iterator[tuple[str, Member]]:
     for name in wanted:
         file = path / name
         if not file.is_file():
-            if name in optional:
-                continue
             raise DataError(f"{path} lacks the file {name}; copy the whole official folder")
         with file.open("rb") as opened:
             yield name, Member(str(file), opened, file.stat().st_size)
 
 
-def _tar(path: Path, wanted: list[str], optional: tuple[str, ...]) -> Iterator[tuple[str, Member]]:
+def _tar(path: Path, wanted: list[str]) -> Iterator[tuple[str, Member]]:
     found: set[str] = set()
-    with _reading(path), tarfile.open(path, "r:*") as archive:
+    with reading(path), tarfile.open(path, "r:gz") as archive:
         for member in archive:
             parts = PurePosixPath(member.name)
             if parts.is_absolute() or ".." in parts.parts:
@@ -114,16 +114,15 @@ def _tar(path: Path, wanted: list[str], optional: tuple[str, ...]) -> Iterator[t
             yield parts.name, Member(f"{path}: {member.name}", opened, member.size)
             if found == set(wanted):
                 return
-    missing = [name for name in wanted if name not in found and name not in optional]
+    missing = [name for name in wanted if name not in found]
     if missing:
         raise ArchiveError(f"{path} lacks the file {missing[0]}; download the archive again")
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def reading(where: str | Path) -> Iterator[None]:
+    """Failures to read become errors that say where."""
     try:
         yield
-    except DataError:
-        raise
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        raise ArchiveError(f"{path} is not an archive that can be read to its end: {error}") from error
+        raise ArchiveError(f"{where} cannot be read to its end: {error}") from error

@@ -114,7 +114,7 @@ def read_npy(path: Path) -> NDArray[Any]:
     try:
         array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
         return array
-    except (ValueError, EOFError, OSError) as error:
+    except Exception as error:  # the header is a Python literal, which can be broken in many ways
         raise ArrayError(f"{path}: not an array that can be read safely: {error}") from error
 
 
@@ -177,7 +177,7 @@ def _header(where: str, file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]
         version = npy.read_magic(file)
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, fortran, dtype = read(file)
-    except ValueError as error:
+    except Exception as error:  # the header is a Python literal, which can be broken in many ways
         raise ArrayError(f"{where} is not a NumPy array: {error}") from error
     if dtype.hasobject:
         raise ArrayError(f"{where} holds Python objects, which could run code; save plain numbers or strings")

@@ -87,7 +87,7 @@ def column(path: Path, header: list[str], name: str) -> int:
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, strict=True)
+            reader = csv.reader(_without_nul(path, file), strict=True)
             for row in reader:
                 yield reader.line_num, row
     except UnicodeDecodeError as error:
@@ -96,6 +96,13 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise CsvError(f"{path}, line {reader.line_num}: {error}") from error
     except OSError as error:
         raise CsvError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _without_nul(path: Path, lines: Iterable[str]) -> Iterator[str]:
+    for number, line in enumerate(lines, start=1):
+        if "\0" in line:
+            raise CsvError(f"{path}, line {number}: there is a NUL character; this is not a text file")
+        yield line
 
 
 def _checked(path: Path, header: list[str], lines: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:

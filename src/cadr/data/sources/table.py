@@ -13,6 +13,7 @@ from cadr.data.pool import Pool
 from cadr.data.sources.labels import class_order, column, index_labels, read_csv
 from cadr.errors import DataError
 
+LARGEST = float(np.finfo(np.float32).max)
 ROWS = 4096  # turned into numbers together
 
 
@@ -81,7 +82,7 @@ def _number(path: Path, line: int, name: str, cell: str) -> float:
         value = float(cell)
     except ValueError:
         raise TableError(f"{path}, line {line}, column {name!r}: expected a number, got {cell!r}") from None
-    if not math.isfinite(value) or abs(value) > np.finfo(np.float32).max:
+    if not math.isfinite(value) or abs(value) > LARGEST:
         raise TableError(f"{path}, line {line}, column {name!r}: {cell.strip()} is not a finite number of 32 bits")
     return value
 
@@ -94,7 +95,7 @@ def _feature(path: Path, name: str, values: Any, pyarrow: Any) -> NDArray[np.flo
         row = next(i for i, value in enumerate(values) if not value.is_valid)
         raise TableError(f"{path}: column {name!r} has no value in row {row}")
     numbers = values.to_numpy().astype(np.float64)
-    bad = np.flatnonzero(~(np.abs(numbers) <= np.finfo(np.float32).max))
+    bad = np.flatnonzero(~(np.abs(numbers) <= LARGEST))
     if len(bad):
         raise TableError(f"{path}: column {name!r}, row {bad[0]}: {numbers[bad[0]]} is not a finite number of 32 bits")
     return np.asarray(numbers)
