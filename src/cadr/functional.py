@@ -27,8 +27,7 @@ def cap(
     logits_labelled: Tensor, labels: Tensor, logits_weak: Tensor, prior: Tensor, form: Form = "straight_through"
 ) -> Tensor:
     """Class-aware propensity: cross-entropy + J, where J is the mean of `correction` over the labelled rows."""
-    marginal = log_marginal(logits_weak, prior, form)
-    return cross_entropy(logits_labelled, labels).mean() + correction(marginal, labels).mean()
+    return _cap(logits_labelled, labels, log_marginal(logits_weak, prior, form))
 
 
 def cai(
@@ -49,8 +48,8 @@ def supplement(
     form: Form = "straight_through",
 ) -> Tensor:
     """L_supp: minus CAP's correction at the predicted labels of the confidently predicted labelled rows."""
-    imputed = impute(predictions(logits_labelled), thresholds(threshold_prior, threshold, beta))
-    return -(imputed.mask * correction(log_marginal(logits_weak, prior, form), imputed.labels)).mean()
+    limits = thresholds(threshold_prior, threshold, beta)
+    return _supplement(logits_labelled, log_marginal(logits_weak, prior, form), limits)
 
 
 def cadr(
@@ -66,10 +65,11 @@ def cadr(
 ) -> tuple[Tensor, Tensor]:
     """The whole of CADR: the loss, and P̂ after this step."""
     new_prior = update_prior(prior, logits_weak, momentum)
+    marginal = log_marginal(logits_weak, prior, form)
     loss = (
-        cap(logits_labelled, labels, logits_weak, prior, form)
+        _cap(logits_labelled, labels, marginal)
         + cai(logits_weak, logits_strong, new_prior, threshold, beta)
-        + supplement(logits_labelled, logits_weak, prior, new_prior, threshold, beta, form)
+        + _supplement(logits_labelled, marginal, thresholds(new_prior, threshold, beta))
     )
     return loss, new_prior
 
@@ -80,6 +80,15 @@ def aipw(observed: Tensor, imputed: Tensor, missing: Tensor, propensity: Tensor)
     `observed` and `propensity` may hold anything where the label is missing.
     """
     return robust.aipw(observed, imputed, missing, propensity).value
+
+
+def _cap(logits_labelled: Tensor, labels: Tensor, marginal: Tensor) -> Tensor:
+    return cross_entropy(logits_labelled, labels).mean() + correction(marginal, labels).mean()
+
+
+def _supplement(logits_labelled: Tensor, marginal: Tensor, limits: Tensor) -> Tensor:
+    imputed = impute(predictions(logits_labelled), limits)
+    return -(imputed.mask * correction(marginal, imputed.labels)).mean()
 
 
 # The pieces the above are made of; the algorithms, which have more options, are made of them too.

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
+from torch import Tensor
 
 from cadr.algorithms.base import Facts, State, Terms, check_choice, check_range
 from cadr.algorithms.class_aware import ClassAwareImputation, ClassAwarePropensity
 from cadr.algorithms.imputation import Step
 from cadr.data.option import option
 from cadr.estimate.propensity import class_propensity, class_weights
-from cadr.functional import Imputed, cross_entropy, impute, predictions, thresholds
+from cadr.functional import Imputed, correction, cross_entropy, impute, predictions, thresholds
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class CAP(ClassAwarePropensity):
     """Class-aware propensity: the labelled rows are corrected for the class marginal (Eq. 7)."""
 
     def terms(self, step: Step) -> Terms:
-        return self.supervised(step) | self.propensity_term(step) | self.unlabelled(step)
+        return self.supervised(step) | self.cap(step, self.marginal(step)) | self.unlabelled(step)
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class CAPCAI(ClassAwareImputation, ClassAwarePropensity):
     """Both, added: the paper's "w/o CADR"."""
 
     def terms(self, step: Step) -> Terms:
-        return self.supervised(step) | self.propensity_term(step) | self.unlabelled(step)
+        return self.supervised(step) | self.cap(step, self.marginal(step)) | self.unlabelled(step)
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,14 @@ class CADR(ClassAwareImputation, ClassAwarePropensity):
     def terms(self, step: Step) -> Terms:
         if self.propensity == "class":
             return self.augmented(step)
-        return self.supervised(step) | self.propensity_term(step) | self.unlabelled(step) | self.supplement(step)
+        marginal = self.marginal(step)
+        cap_cai = self.supervised(step) | self.cap(step, marginal) | self.unlabelled(step)
+        return cap_cai | self.supplement(step, marginal)
 
-    def supplement(self, step: Step) -> Terms:
+    def supplement(self, step: Step, marginal: Tensor) -> Terms:
         """(1 − 1/p) L_u on labelled rows, which in log form is minus CAP's correction at the predicted class."""
         imputed = self.impute_labelled(step)
-        return {"supplement": -(imputed.mask * self.correction(step, imputed.labels)).mean()}
+        return {"supplement": -(imputed.mask * correction(marginal, imputed.labels, self.normaliser)).mean()}
 
     def impute_labelled(self, step: Step) -> Imputed:
         class_aware = self.supplement_threshold == "class_aware"

@@ -37,12 +37,12 @@ class ClassAwarePropensity(Imputation):
         target = torch.log(facts.num_classes * target_distribution(self.target_prior, facts.num_classes))
         return {**super().init(facts), "log_target": target}
 
-    def correction(self, step: Step, classes: Tensor) -> Tensor:
-        marginal = log_marginal(step.weak, step.state["prior"], self.form) - step.state["log_target"]
-        return correction(marginal, classes, self.normaliser)
+    def marginal(self, step: Step) -> Tensor:
+        """log p̃ relative to the target: with the value of P̂ before this step, and the gradient of its batch."""
+        return log_marginal(step.weak, step.state["prior"], self.form) - step.state["log_target"]
 
-    def propensity_term(self, step: Step) -> Terms:
-        return {"propensity": self.correction(step, step.labels).mean()}
+    def cap(self, step: Step, marginal: Tensor) -> Terms:
+        return {"propensity": correction(marginal, step.labels, self.normaliser).mean()}
 
 
 @dataclass(frozen=True)
