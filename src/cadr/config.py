@@ -174,7 +174,7 @@ def options_of(part: Any) -> dict[str, Any]:
 
 
 def _named(registry: dict[str, type[Any]], name: Any, part: str) -> type[Any]:
-    if name not in registry:
+    if not isinstance(name, str) or name not in registry:
         raise ConfigError(f"There is no {part} called {name!r}: {suggest(str(name), registry)}")
     return registry[name]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from cadr.train.watch import Watch
 
 def train(
     config: Config, out: Path | str, pool: Pool | None = None, model: nn.Module | None = None
-) -> Iterator[Record]:
+) -> Generator[Record, None, None]:
     """Train, or go on training, the run in folder `out`; the same call after a kill continues it.
 
     Without a pool the data that the configuration names are opened. A module of your own takes the place of the

@@ -6,13 +6,21 @@ import torch
 from torch import Tensor, nn
 
 from cadr.metrics import confusion
+from cadr.models import fused
 from cadr.train.inputs import Inputs
 
 _PIXELS = 2**21  # evaluated at once: 2048 images of 32×32
 
 
+def is_half(precision: str, device: torch.device) -> bool:
+    """Whether a configured precision means bf16 on this device."""
+    return precision == "bf16" or (precision == "auto" and device.type == "cuda")
+
+
 def call(model: nn.Module, x: Tensor, half: bool) -> Tensor:
     """Logits in float32; the model runs under bf16 autocast unless it declares that it `handles_precision` itself."""
+    if half and fused.applies(model, x):
+        return fused.logits(model, x)
     autocast = half and not getattr(model, "handles_precision", False)
     with torch.autocast(x.device.type, torch.bfloat16, enabled=autocast):
         logits: Tensor = model(x)

@@ -33,6 +33,23 @@ class Prepared:
 def prepare(config: Config, folder: RunFolder, pool: Pool | None, model: nn.Module | None) -> Prepared:
     """Open what the configuration names; write config.toml and split.json, or compare with those that are there."""
     check_unchanged(folder, config)
+    prepared = _open(config, folder, pool, model, config.training.device)
+    check_unchanged(folder, prepared.config)
+    folder.write("config.toml", prepared.config.to_toml())
+    if prepared.split is not None:
+        prepared.split.write(folder.path / "split.json")
+    return prepared
+
+
+def restore(folder: RunFolder, pool: Pool | None, model: nn.Module | None, device: str) -> Prepared:
+    """What the run in a folder was made of; changes nothing there."""
+    config = folder.config()
+    if config is None:
+        raise ConfigError(f"{folder.path} is not a run: it holds no config.toml.")
+    return _open(config, folder, pool, model, device)
+
+
+def _open(config: Config, folder: RunFolder, pool: Pool | None, model: nn.Module | None, device: str) -> Prepared:
     if pool is None:
         source = config.source
         pool = open_data(
@@ -46,14 +63,9 @@ def prepare(config: Config, folder: RunFolder, pool: Pool | None, model: nn.Modu
     if split is not None:
         pool = apply(pool, split)
     config = complete(config, pool, model)
-    check_unchanged(folder, config)
     built = model if model is not None else build_model(config, pool)
     name = type(model).__name__ if model is not None else name_of(config.model)
-    prepared = Prepared(config, pool, split, built, name, device_of(config.training.device))
-    folder.write("config.toml", config.to_toml())
-    if split is not None:
-        split.write(folder.path / "split.json")
-    return prepared
+    return Prepared(config, pool, split, built, name, device_of(device))
 
 
 def complete(config: Config, pool: Pool, model: nn.Module | None = None) -> Config:

@@ -22,9 +22,10 @@ from cadr.data import draw
 from cadr.data.batches import LABELLED, UNLABELLED, indices
 from cadr.errors import CheckpointError
 from cadr.metrics import count_pseudo_labels
+from cadr.models import fused
 from cadr.train.flat import Flat
 from cadr.train.inputs import Inputs
-from cadr.train.network import call
+from cadr.train.network import call, is_half
 from cadr.train.optimise import learning_rate, update
 
 _WEAK_LABELLED, _WEAK, _STRONG = range(3)  # streams of random numbers
@@ -46,12 +47,17 @@ class Step:
         self.device = inputs.examples.device
         self.inputs, self.algorithm, self.views = inputs, algorithm, views
         self.optimiser, self.training = optimiser, training
-        on_gpu = self.device.type == "cuda"
-        self.half = training.precision == "bf16" or (training.precision == "auto" and on_gpu)
+        self.half = is_half(training.precision, self.device)
         self.dtype = torch.bfloat16 if self.half else torch.float32
+        self.on_gpu = self.device.type == "cuda"
+        self.captures = self.on_gpu and getattr(algorithm, "capturable", True)
 
+        if self.on_gpu:
+            # Shapes never change: the fastest convolution is worth searching for. And bf16 is coarser than TF32.
+            torch.backends.cudnn.benchmark = True
+            torch.backends.cuda.matmul.allow_tf32 = self.half
         self.model = model.to(self.device)
-        if on_gpu and inputs.is_image:
+        if self.on_gpu and inputs.is_image:
             self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.model.train()
         flat = Flat(self.model)
@@ -80,13 +86,17 @@ class Step:
         self.table_start = torch.zeros((), dtype=torch.int64, device=self.device)
         self._ahead: tuple[int, int, Tensor] | None = None
         self.graph: torch.cuda.CUDAGraph | None = None
+        self._compile(training.compile)
 
-        what = training.compile if training.compile != "auto" else "all" if on_gpu else "none"
+    def _compile(self, what: str) -> None:
+        """Hand to torch.compile what the configuration says; the rest stays as it is written."""
+        what = what if what != "auto" else "all" if self.on_gpu else "none"
         self.make_batch: Callable[[], Batch] = self._make_batch
         self.loss: Callable[[Batch], Output] = self._loss
         self.network: Callable[[Tensor], Tensor] = self._network
         self.finish: Callable[[Tensor, Tensor, Output], None] = self._finish
-        if getattr(model, "handles_precision", False) or what == "views":
+        by_hand = getattr(self.model, "handles_precision", False) or fused.available(self.model, self.device)
+        if by_hand or what == "views":
             self.network = torch.compiler.disable(self._network)  # type: ignore[no-untyped-call]
         if what in ("views", "all"):
             self.make_batch, self.loss = _compiled(self._make_batch), _compiled(self._loss)
@@ -140,7 +150,7 @@ class Step:
     def start(self, n: int) -> None:
         """Get everything ready for the next `n` steps, so that `advance` takes only the time of the steps."""
         self._upload(self.done, self.done + n)
-        if self.device.type == "cuda" and self.graph is None:
+        if self.captures and self.graph is None:
             self.capture()
 
     def advance(self, n: int, stop: Callable[[], bool] = lambda: False) -> None:
@@ -154,7 +164,7 @@ class Step:
             self.done += 1
             if stop():
                 return
-        if self.device.type == "cuda":  # made while the device is busy
+        if self.on_gpu:  # made while the device is busy
             self._ahead = (self.done, self.done + n, self._rows(self.done, self.done + n))
 
     def capture(self) -> None:
@@ -212,7 +222,7 @@ class Step:
         labelled = indices(training.seed, LABELLED, len(inputs.labelled), size, start, stop)
         unlabelled = indices(training.seed, UNLABELLED, len(inputs.stream), more, start, stop)
         rows = torch.from_numpy(np.concatenate((labelled, unlabelled), axis=1))
-        return rows.pin_memory() if self.device.type == "cuda" else rows
+        return rows.pin_memory() if self.on_gpu else rows
 
     def _upload(self, start: int, stop: int) -> None:
         ahead, self._ahead = self._ahead, None

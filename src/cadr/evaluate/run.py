@@ -1,0 +1,56 @@
+"""Evaluate a run's averaged model again, from what its folder holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from cadr.data.pool import Pool
+from cadr.errors import CheckpointError, DataError
+from cadr.train import checkpoint
+from cadr.train.folder import RunFolder
+from cadr.train.inputs import Inputs
+from cadr.train.loop import scores
+from cadr.train.network import evaluate, is_half
+from cadr.train.prepare import Prepared, restore
+
+
+def evaluate_run(
+    out: Path | str, pool: Pool | None = None, model: nn.Module | None = None, device: str = "auto"
+) -> dict[str, Any]:
+    """Accuracy, geometric mean, recall and confusion of the run in folder `out`, finished or not."""
+    folder = RunFolder(out)
+    found, _ = checkpoint.recover(folder.path)
+    if found is None:
+        raise CheckpointError(f"{out} holds no checkpoint to evaluate; train it first.")
+    tensors, _ = found
+    prepared = restore(folder, pool, model, device)
+    inputs = Inputs.of(prepared.pool, prepared.device)
+    if inputs.test_examples is None:
+        raise DataError(f"{prepared.pool.name} has no test set, so there is nothing to evaluate on.")
+    half = is_half(prepared.config.training.precision, prepared.device)
+    trained = _averaged(prepared, tensors)
+    held_out = prepared.split is not None and prepared.split.held_out
+    return {
+        "dataset": prepared.pool.name,
+        "step": int(tensors["step"]),
+        "steps": prepared.config.training.steps,
+        "on": "held_out" if held_out else "test",
+        "examples": len(inputs.test_examples),
+        "class_names": list(prepared.pool.class_names),
+        **scores(evaluate(trained, inputs, half)),
+    }
+
+
+def _averaged(prepared: Prepared, tensors: dict[str, Any]) -> nn.Module:
+    """The model with the averaged weights and the running statistics of a checkpoint."""
+    state = prepared.model.state_dict()
+    for kind in ("average.", "buffer."):
+        state |= {name.removeprefix(kind): value for name, value in tensors.items() if name.startswith(kind)}
+    try:
+        prepared.model.load_state_dict(state)
+    except RuntimeError:
+        raise CheckpointError("The checkpoint is of another model than the one given.") from None
+    return prepared.model.to(prepared.device).eval()

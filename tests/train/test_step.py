@@ -1,0 +1,181 @@
+"""The step against a plain loop with PyTorch's own optimiser, written out as one would read it in the paper."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from cadr.algorithms import ALGORITHMS, Batch
+from cadr.config import Optimiser, Training
+from cadr.data import draw
+from cadr.data.batches import LABELLED, UNLABELLED, indices
+from cadr.data.pool import Pool
+from cadr.train.flat import Flat
+from cadr.train.inputs import Inputs
+from cadr.train.optimise import learning_rate, update
+from cadr.train.step import Step
+from cadr.views import FeatureViews, ImageViews, to_model
+from tests.train import tiny
+
+CPU = torch.device("cpu")
+
+
+def images() -> Pool:
+    generator = np.random.default_rng(1)
+    examples = generator.integers(256, size=(40, 8, 8, 3)).astype(np.uint8)
+    labels = np.where(np.arange(40) < 12, np.arange(40) % 3, -1)
+    return Pool(examples, labels, ("a", "b", "c"), stream=np.arange(6, 40))
+
+
+def network() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(8, 3),
+    )
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_step_equals_a_plain_loop(name):
+    pool, algorithm, views = images(), ALGORITHMS[name](), ImageViews()
+    options = Optimiser(lr=0.2, sgd_momentum=0.8, weight_decay=0.1, ema=0.7)
+    training = Training(steps=12, batch=4, ratio=3, seed=5)
+    inputs = Inputs.of(pool, CPU)
+    step = Step(network(), algorithm, views, inputs, options, training, longest=7)
+    step.advance(5)
+    step.advance(7)
+
+    model = network().train()
+    average = copy.deepcopy(model)
+    kernels = [p for p in model.parameters() if p.ndim > 1]
+    others = [p for p in model.parameters() if p.ndim == 1]
+    groups = [{"params": kernels, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}]
+    optimiser = torch.optim.SGD(groups, lr=0.2, momentum=0.8, nesterov=True)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda k: math.cos(7 * math.pi * k / (16 * 12)))
+    state = algorithm.init(inputs.facts(12))
+    rows = np.flatnonzero(pool.labels >= 0)  # and the stream begins at row 6
+    for k in range(12):
+        labelled = rows[indices(5, LABELLED, 12, 4, k, k + 1)[0]]
+        position = indices(5, UNLABELLED, 34, 12, k, k + 1)[0]
+        first, then = torch.tensor(pool.examples[labelled]), torch.tensor(pool.examples[6 + position])
+        keys = [draw.key(5, torch.tensor(k), stream) for stream in range(3)]
+        parts = (views.weak(first, keys[0]), views.weak(then, keys[1]), views.strong_view(then, keys[2], {}))
+        a, b, c = (to_model(part) for part in parts)
+        batch = Batch(a, torch.tensor(pool.labels[labelled]), b, c, torch.tensor(position))
+        output = algorithm.loss(model, batch, state)
+        optimiser.zero_grad()
+        torch.stack(list(output.terms.values())).sum().backward()
+        optimiser.step()
+        schedule.step()
+        state = output.state
+        with torch.no_grad():
+            for old, new in zip(average.parameters(), model.parameters(), strict=True):
+                old.mul_(0.7).add_(0.3 * new)
+
+    named = step.tensors()
+    for key, value in model.named_parameters():
+        torch.testing.assert_close(named[f"weight.{key}"], value.data, rtol=1e-4, atol=1e-6)
+    for key, value in average.named_parameters():
+        torch.testing.assert_close(named[f"average.{key}"], value.data, rtol=1e-4, atol=1e-6)
+    for key, buffer in model.named_buffers():
+        torch.testing.assert_close(named[f"buffer.{key}"], buffer, rtol=1e-4, atol=1e-6)
+    for key, kept in state.items():
+        torch.testing.assert_close(step.state[key], kept, rtol=1e-4, atol=1e-6)
+
+
+def test_the_averaged_model_has_averaged_weights_and_the_latest_statistics():
+    step = Step(network(), ALGORITHMS["cadr"](), ImageViews(), Inputs.of(images(), CPU), Optimiser(), Training(), 4)
+    step.advance(4)
+    assert not step.average_model.training
+    ours, averaged = step.model.state_dict(keep_vars=True), step.average_model.state_dict(keep_vars=True)
+    assert averaged["1.running_mean"] is ours["1.running_mean"]
+    assert averaged["0.weight"].data_ptr() != ours["0.weight"].data_ptr()
+    assert not averaged["0.weight"].equal(ours["0.weight"])
+
+
+def test_flat_parameters_keep_shape_memory_order_and_alignment():
+    model = network()
+    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    before = [p.detach().clone(memory_format=torch.preserve_format) for p in model.parameters()]
+    strides = [p.stride() for p in model.parameters()]
+    flat = Flat(model)
+    weights, parameters = flat.adopt(model)
+    assert [p.stride() for p in model.parameters()] == strides
+    assert all(a.equal(b) for a, b in zip(model.parameters(), before, strict=True))
+    assert [p.ndim > 1 for p in parameters] == sorted((p.ndim > 1 for p in parameters), reverse=True)
+    assert all(p.data_ptr() % 16 == 0 for p in parameters)
+    weights.zero_()
+    assert all((p == 0).all() for p in model.parameters())
+    marks = torch.zeros(flat.size)
+    marks[: flat.decayed] = 1
+    assert all(bool((view == (view.ndim > 1)).all()) for view in flat.views(marks))
+
+
+def test_learning_rate_ends_at_a_fifth():
+    rates = [float(learning_rate(0.03, torch.tensor(k), 100)) for k in (0, 50, 100)]
+    assert rates == pytest.approx([0.03, 0.03 * math.cos(7 * math.pi / 32), 0.03 * math.cos(7 * math.pi / 16)])
+
+
+def test_update_does_not_decay_the_rest():
+    weights, zero = torch.ones(4), torch.zeros(4)
+    options = Optimiser(lr=0.5, sgd_momentum=0.0, weight_decay=0.5, ema=0.0)
+    update(options, torch.tensor(0.5), weights, zero.clone(), zero.clone(), zero.clone(), decayed=2)
+    assert weights.tolist() == [0.75, 0.75, 1.0, 1.0]
+
+
+def test_a_model_may_handle_its_precision_itself():
+    class Seen(nn.Module):
+        def __init__(self, handles_precision: bool) -> None:
+            super().__init__()
+            self.handles_precision, self.linear = handles_precision, nn.Linear(4, 3)
+            self.autocast: list[bool] = []
+
+        def forward(self, x):
+            self.autocast.append(torch.is_autocast_enabled("cpu"))
+            return self.linear(x.float())
+
+    for handles in (False, True):
+        model = Seen(handles)
+        training = Training(steps=2, batch=4, ratio=2, precision="bf16")
+        inputs = Inputs.of(tiny.pool(), CPU)
+        Step(model, ALGORITHMS["fixmatch"](), FeatureViews(), inputs, Optimiser(), training, 2).advance(2)
+        assert model.autocast == [not handles] * 2
+
+
+def test_features_are_standardised_over_the_stream():
+    inputs = Inputs.of(tiny.pool(), CPU)
+    torch.testing.assert_close(inputs.examples.mean(0), torch.zeros(4), rtol=0, atol=1e-5)
+    torch.testing.assert_close(inputs.examples.std(0, correction=0), torch.ones(4))
+    assert inputs.test_examples is not None
+    torch.testing.assert_close(inputs.test_examples, inputs.examples[45:])
+
+
+def test_facts_count_what_the_streams_hold():
+    facts = Inputs.of(images(), CPU).facts(9)
+    assert facts.labelled_counts.tolist() == [4, 4, 4]
+    assert (facts.num_unlabelled, facts.num_examples, facts.labelled_in_stream) == (34, 40, False)
+    assert Inputs.of(tiny.pool(), CPU).facts(9).labelled_in_stream
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("compiled", ["none", "all"])
+def test_a_captured_step_is_the_step(compiled):
+    results = []
+    for device, how in (("cpu", "none"), ("cuda", compiled)):
+        training = Training(steps=12, batch=4, ratio=3, seed=5, precision="fp32", compile=how)
+        inputs = Inputs.of(images(), torch.device(device))
+        step = Step(network(), ALGORITHMS["cadr"](), ImageViews(), inputs, Optimiser(), training, longest=7)
+        step.advance(5)
+        step.advance(7)
+        assert step.graph is not None or device == "cpu"
+        results.append(step.weights.cpu())
+    torch.testing.assert_close(*results, rtol=1e-3, atol=1e-4)

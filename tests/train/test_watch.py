@@ -1,0 +1,104 @@
+"""Watchdogs bark once, in words, and only when there is reason."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from cadr.errors import TrainingError
+from cadr.metrics import count_pseudo_labels
+from cadr.train import train
+from cadr.train.watch import Watch
+from tests.train import tiny
+
+
+def counts(pseudo: list[int], used: float) -> Tensor:
+    labels = torch.tensor(pseudo).repeat(1000)
+    mask = torch.arange(len(labels)) < used * len(labels)
+    return count_pseudo_labels(torch.full_like(labels, -1), labels, mask, 3)
+
+
+def observe(watch: Watch, steps: range, pseudo: list[int], used: float, uses: bool = True) -> list[tuple[int, str]]:
+    return [(step, message) for step in steps for message in watch.observe(step, counts(pseudo, used), uses)]
+
+
+def watch() -> Watch:
+    return Watch(("ant", "bee", "cat"), steps=800)  # patience: 100 steps
+
+
+def test_a_healthy_run_is_quiet():
+    assert observe(watch(), range(10, 801, 10), [0, 1, 2], 0.5) == []
+
+
+def test_a_mask_that_lets_nothing_through_is_warned_about_once():
+    dog = watch()
+    assert observe(dog, range(10, 301, 10), [0, 1, 2], 0.5) == []
+    ((step, message),) = observe(dog, range(310, 801, 10), [0, 1, 2], 0.0)
+    assert step == 400
+    assert message.startswith("Since step 300 almost no pseudo-label has been used")
+
+
+def test_a_mask_that_lets_everything_through_is_warned_about_once():
+    ((step, message),) = observe(watch(), range(10, 801, 10), [0, 1, 2], 1.0)
+    assert step == 100
+    assert "almost every pseudo-label" in message
+
+
+def test_an_algorithm_without_pseudo_labels_has_no_mask_to_collapse():
+    assert observe(watch(), range(10, 801, 10), [0, 1, 2], 0.0, uses=False) == []
+
+
+def test_a_class_that_nobody_predicts_any_more_is_named_once():
+    dog = watch()
+    observe(dog, range(10, 201, 10), [0, 1, 2], 0.5)
+    ((step, message),) = observe(dog, range(210, 801, 10), [0, 0, 2], 0.5)
+    assert step == 300
+    assert message == "Since step 200 no unlabelled example has been predicted to be of class bee."
+
+
+def test_memory_survives_a_checkpoint():
+    first, second = watch(), watch()
+    observe(first, range(10, 151, 10), [0, 1, 1], 0.5)
+    second.load(first.facts())
+    assert observe(second, range(160, 801, 10), [0, 1, 1], 0.5) == []  # cat has been named already
+
+
+class Exploding(nn.Module):
+    """A network whose output is not a number from some step on."""
+
+    def __init__(self, when: int) -> None:
+        super().__init__()
+        self.linear, self.when, self.calls = nn.Linear(4, 3), when, 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += self.training
+        logits: Tensor = self.linear(x)
+        return logits * (float("nan") if self.calls > self.when else 1.0)
+
+
+def test_nan_stops_the_run_and_keeps_the_last_good_checkpoint(tmp_path):
+    records = train(tiny.config(), tmp_path, pool=tiny.pool(), model=Exploding(when=22))
+    with pytest.raises(TrainingError, match=r"no longer finite at step 25; the last good checkpoint is kept"):
+        list(records)
+    kept = tiny.tensors(tmp_path)
+    assert int(kept["step"]) == 20
+    assert all(tensor.isfinite().all() for tensor in kept.values())
+    assert not (tmp_path / "result.json").exists()
+
+
+def test_an_infinite_weight_stops_the_run_before_the_loss_shows_it():
+    with pytest.raises(TrainingError, match="A weight is no longer finite at step 7"):
+        watch().check_finite(7, {"supervised": 1.0}, weights_finite=False)
+
+
+def test_warnings_are_records(tmp_path):
+    settings = tiny.config(steps=40)
+    silent = nn.Linear(4, 3)
+    nn.init.constant_(silent.bias, 0.0)
+    with torch.no_grad():
+        silent.bias[2] = -1e4  # nobody will ever say cat
+    records = list(train(settings, tmp_path, pool=tiny.pool(), model=silent))
+    messages = [record["message"] for record in records if record["kind"] == "warning"]
+    assert [m for m in messages if m.endswith("of class cat.")] == [messages[-1]]
+    assert messages[-1] in [record.get("message") for record in tiny.metrics(tmp_path)]
