@@ -10,11 +10,19 @@ from torch import Tensor
 from cadr.data import draw
 from cadr.data.option import option
 from cadr.errors import ConfigError
+from cadr.views.ctaugment import (
+    Policy,
+    carry_out,
+    draw_policy,
+    initial_rates,
+    probe_policy,
+    update_rates,
+)
 from cadr.views.cutout import cutout, draw_centres
 from cadr.views.randaugment import randaugment
 from cadr.views.weak import draw_moves, move
 
-STRONG = ("randaugment",)
+STRONG = ("randaugment", "ctaugment")
 
 
 @dataclass(frozen=True)
@@ -37,9 +45,14 @@ class ImageViews:
         if not 0 <= self.cutout <= 1:
             raise ConfigError(f"cutout must be a share of the side in [0, 1], not {self.cutout}; FixMatch uses 0.5.")
 
+    @property
+    def learns(self) -> bool:
+        """Whether `probe` and `update` are to be called at every step."""
+        return self.strong == "ctaugment"
+
     def init(self, device: torch.device | str = "cpu") -> dict[str, Tensor]:
         """What the strong view learns, as explicit state."""
-        return {}
+        return {"rates": initial_rates(device)} if self.learns else {}
 
     def weak(self, images: Tensor, key: Tensor) -> Tensor:
         """uint8 (n, h, w, 3) to uint8 (n, h, w, 3)."""
@@ -50,9 +63,32 @@ class ImageViews:
     def strong_view(self, images: Tensor, key: Tensor, state: dict[str, Tensor]) -> Tensor:
         """uint8 (n, h, w, 3) to uint8 (n, h, w, 3)."""
         n, height, width, _ = images.shape
-        views = randaugment(self.weak(images, draw.split(key, 0)), draw.split(key, 1), self.operations)
+        views = self.weak(images, draw.split(key, 0))
+        if self.learns:
+            for turn in range(self.operations):
+                turn_key = draw.split(draw.split(key, 1), turn)
+                policy = draw_policy(state["rates"], draw.split(turn_key, 0), n)
+                views = carry_out(views, policy, draw.split(turn_key, 1))
+        else:
+            views = randaugment(views, draw.split(key, 1), self.operations)
         row, column = draw_centres(draw.split(key, 2), n, height, width)
         return cutout(views, row, column, round(self.cutout * min(height, width)))
+
+    def probe(self, images: Tensor, key: Tensor) -> tuple[Tensor, list[Policy]]:
+        """Views of labelled images that try any operation at any level, and what was done to each."""
+        views, policies = self.weak(images, draw.split(key, 0)), []
+        for turn in range(self.operations):
+            turn_key = draw.split(draw.split(key, 1), turn)
+            policies.append(probe_policy(draw.split(turn_key, 0), len(images)))
+            views = carry_out(views, policies[-1], draw.split(turn_key, 1))
+        return views, policies
+
+    def update(
+        self, state: dict[str, Tensor], policies: list[Policy], probabilities: Tensor, labels: Tensor
+    ) -> dict[str, Tensor]:
+        """Learn from the averaged model's probabilities (n, C) on the probes, whose labels (n,) are known."""
+        distance = (probabilities - torch.nn.functional.one_hot(labels, probabilities.shape[1])).abs().sum(1)
+        return {"rates": update_rates(state["rates"], policies, 1 - 0.5 * distance)}
 
 
 def to_model(images: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
