@@ -1,6 +1,7 @@
 import dataclasses
 import gzip
 import hashlib
+from functools import partial
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ def unpublished(monkeypatch):
     monkeypatch.setitem(CIFAR10.sha256, "test labels", hashlib.sha256(Y_TEST.astype(np.uint8).tobytes()).hexdigest())
 
 
-@pytest.mark.parametrize("batch", [python2_batch, python3_batch])
+@pytest.mark.parametrize("batch", [python2_batch, python3_batch, partial(python3_batch, protocol=4)])
 def test_cifar10_python_batches(tmp_path, batch):
     folder = write_cifar10_python(tmp_path / "cifar-10-batches-py", *DATA, batch=batch)
     assert_is_the_data(cifar.read_cifar(CIFAR10, folder))

@@ -109,14 +109,30 @@ def test_bars(share, drawn):
     assert bar(share) == drawn
 
 
-def test_mapped_features_are_checked_on_demand(tmp_path):
+def test_large_mapped_features_are_checked_on_demand(tmp_path, monkeypatch):
     values = np.zeros((100, 3), dtype=np.float32)
     values[70, 1] = np.nan
     np.save(tmp_path / "x.npy", values)
     np.save(tmp_path / "y.npy", np.arange(100) % 2)
-    pool = open_data(tmp_path / "x.npy", labels=tmp_path / "y.npy")  # opens: nothing but the labels has been read
+    with pytest.raises(DataError, match=r"examples\[70, 1\] is nan"):
+        open_data(tmp_path / "x.npy", labels=tmp_path / "y.npy")
+    monkeypatch.setattr("cadr.data.pool.EAGER", 1000)
+    pool = open_data(tmp_path / "x.npy", labels=tmp_path / "y.npy")  # nothing but the labels has been read
     with pytest.raises(DataError, match=r"examples\[70, 1\] is nan"):
         pool.check_finite()
+
+
+def test_letting_go_of_mapped_pages_changes_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("cadr.data.pool.CHUNK", 64)
+    np.save(tmp_path / "x.npy", np.zeros((100, 3), dtype=np.float32))
+    for mode in ("r", "c", "r+"):
+        mapped = np.load(tmp_path / "x.npy", mmap_mode=mode)
+        if mode != "r":
+            mapped[7, 1] = 5.0  # in "c" only this process has it, and pages let go would be lost
+        pool = features(examples=mapped, labels=np.arange(100) % 2)
+        pool.check_finite()
+        assert pool.sha256
+        assert pool.examples[7, 1] == (0.0 if mode == "r" else 5.0)
 
 
 def test_hidden_labels_may_not_contradict():

@@ -40,9 +40,9 @@ def python2_batch(images, labels, key="labels"):
     return b"\x80\x02}q\x00(" + entries + b"u."
 
 
-def python3_batch(images, labels, key=b"labels") -> bytes:
+def python3_batch(images, labels, key=b"labels", protocol=2) -> bytes:
     """The same dictionary as Python 3 and today's NumPy write it."""
-    return pickle.dumps({b"data": planes(images), key: [int(label) for label in labels]}, protocol=2)
+    return pickle.dumps({b"data": planes(images), key: [int(label) for label in labels]}, protocol=protocol)
 
 
 def binary_batch(images, *labels) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import mmap
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -15,7 +16,8 @@ from cadr.data.description import describe
 from cadr.errors import DataError
 
 MISSING = -1
-CHUNK = 1 << 24  # bytes looked at together, so that a memory-mapped array of any size is checked in little memory
+CHUNK = 1 << 22  # bytes looked at together, so that a memory-mapped array of any size is checked in little memory
+EAGER = 1 << 24  # bytes of a memory-mapped array that are few enough to check when it is opened
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +78,7 @@ class Pool:
         digest = hashlib.sha256(repr((self.kind, self.class_names)).encode())
         for array in (self.examples, self.labels, self.stream, self.test_examples, self.test_labels):
             digest.update(repr(None if array is None else (array.shape, array.dtype.str)).encode())
-            for chunk in _chunks(array):
+            for chunk in chunks(array):
                 digest.update(np.ascontiguousarray(chunk).data)
         return digest.hexdigest()
 
@@ -111,7 +113,7 @@ class Pool:
         if self.feature_names is not None and (x.ndim != 2 or len(self.feature_names) != x.shape[1]):
             self._fail(f"{len(self.feature_names)} feature names for examples of shape {x.shape}")
         for array, what in ((x, "examples"), (test, "test_examples")):
-            if array is not None and array.dtype == np.float32 and (not is_mapped(array) or array.nbytes <= CHUNK):
+            if array is not None and array.dtype == np.float32 and (not is_mapped(array) or array.nbytes <= EAGER):
                 _check_finite(self.name, what, array)
 
     def _check_classes(self) -> None:
@@ -145,7 +147,7 @@ class Pool:
         if labels.shape != (length,) or labels.dtype != np.int64:
             self._fail(f"{what} must be {length} int64 numbers, got {labels.dtype} of shape {labels.shape}")
         position = 0
-        for chunk in _chunks(labels):
+        for chunk in chunks(labels):
             bad = np.flatnonzero((chunk < lowest) | (chunk >= self.num_classes))
             if len(bad):
                 self._fail(
@@ -166,10 +168,15 @@ class Pool:
 
 def is_mapped(array: NDArray[Any]) -> bool:
     """Whether the numbers are in a file rather than in memory."""
-    base: Any = array
-    while isinstance(base, np.ndarray):
-        base = base.base
-    return isinstance(base, mmap.mmap)
+    return isinstance(_bases(array)[-1], mmap.mmap)
+
+
+def _bases(array: NDArray[Any]) -> list[Any]:
+    """The array, what it is a view of, and so on to what owns the memory."""
+    bases: list[Any] = [array]
+    while isinstance(bases[-1], np.ndarray) and bases[-1].base is not None:
+        bases.append(bases[-1].base)
+    return bases
 
 
 def _read_only(pool: str, name: str, array: Any) -> NDArray[Any]:
@@ -184,23 +191,28 @@ def _shape(array: NDArray[Any]) -> str:
     return ", ".join(map(str, array.shape[1:]))
 
 
-def _chunks(array: NDArray[Any] | None) -> Any:
+def chunks(array: NDArray[Any] | None) -> Iterator[NDArray[Any]]:
+    """The rows, some at a time; what was mapped to read them is let go again."""
     if array is not None and len(array):
+        *_, memory = bases = _bases(array)
+        unchanged = any(isinstance(base, np.memmap) and base.mode == "r" for base in bases)
         rows = max(1, CHUNK // max(1, array[:1].nbytes))
         for start in range(0, len(array), rows):
             yield array[start : start + rows]
+            if unchanged and isinstance(memory, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+                memory.madvise(mmap.MADV_DONTNEED)
 
 
 def _count(labels: NDArray[np.int64], num_classes: int) -> NDArray[np.int64]:
     total = np.zeros(num_classes, dtype=np.int64)
-    for chunk in _chunks(labels):
+    for chunk in chunks(labels):
         total += np.bincount(chunk[chunk != MISSING], minlength=num_classes)
     return total
 
 
 def _check_finite(pool: str, what: str, array: NDArray[np.float32]) -> None:
     position = 0
-    for chunk in _chunks(array):
+    for chunk in chunks(array):
         finite = np.isfinite(chunk)
         if not finite.all():
             row, column = np.argwhere(~finite)[0]

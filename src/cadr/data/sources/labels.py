@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cadr.data.pool import MISSING
+from cadr.data.pool import MISSING, chunks
 from cadr.errors import DataError
 
 MANY = 1 << 20  # more classes than anybody has
@@ -42,7 +42,7 @@ def encode_labels(
         return names, [None if text is None else index_labels(name, text, names) for text in texts]
     if len(kinds) > 1:
         raise LabelError(f"{name}: training and test labels should both be whole numbers or both strings")
-    highest = max((int(p.max(initial=MISSING)) for p in given), default=MISSING)
+    highest = max((int(chunk.max()) for part in given for chunk in chunks(part)), default=MISSING)
     if class_names is None and highest >= MANY:
         raise LabelError(f"{name}: a label of {highest} would mean more than a million classes; labels count from 0")
     encoded = [None if p is None else p if p.dtype == np.int64 else p.astype(np.int64) for p in parts]
