@@ -133,3 +133,12 @@ def test_the_figure_needs_both_methods_at_one_length():
     assert {r["steps"] for r in found.values()} == {2**14}
     assert figure3.pair(both, 1, 2**17) is None
     assert figure3.pair(both, 2, None) is None
+
+
+@pytest.mark.skipif(not results.RESULTS.exists(), reason="RESULTS.md has not been built yet")
+def test_the_committed_results_are_those_of_the_committed_records(tmp_path):
+    rebuilt = tmp_path / "RESULTS.md"
+    if results.FIGURE.exists():
+        (tmp_path / results.FIGURE.name).touch()
+    assert results.main(["--out", str(rebuilt)]) == 0
+    assert results.RESULTS.read_text() == rebuilt.read_text(), "run: python benchmarks/results.py"

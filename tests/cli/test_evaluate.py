@@ -1,0 +1,53 @@
+"""`cadr evaluate`."""
+
+import json
+import re
+
+import numpy as np
+
+from cadr.cli.evaluate import class_table
+from cadr.cli.main import main
+
+TINY = ["--steps", "8", "--batch", "8", "--ratio", "2", "--evaluations", "2", "--model", "mlp", "--hidden", "8"]
+
+
+def test_a_run_is_evaluated_again_to_the_same_numbers(tmp_path, capsys):
+    out = tmp_path / "run"
+    assert main(["train", "digits", "--protocol", "longtail", "--out", str(out), *TINY]) == 0
+    result = json.loads((out / "result.json").read_text())
+    capsys.readouterr()
+    assert main(["evaluate", str(out), "--device", "cpu"]) == 0
+    text = capsys.readouterr().out
+    assert (
+        f"Accuracy {result['last']:.2f} %, geometric mean over the classes {result['gm']:.2f} %, after 8 of 8" in text
+    )
+    lines = [line.split()[:3] for line in text.splitlines() if re.match(r"\d ", line)]
+    labels = [50, 33, 21, 14, 9, 6, 4, 3, 2, 1]
+    expected = [[str(c), str(labels[c]), f"{result['recall'][c]:.1f}"] for c in range(10)]
+    assert lines == expected
+
+
+def test_a_class_is_shown_with_what_it_is_mistaken_for():
+    scores = {
+        "class_names": ["cat", "dog", "owl"],
+        "recall": [80.0, 100.0, None],
+        "confusion": [[8, 1, 1], [0, 5, 0], [0, 0, 0]],
+    }
+    assert class_table(scores, [5, 2, 1]) == (
+        ["class", "labels", "recall, %", "mostly mistaken for"],
+        [["cat", "5", "80.0", "dog (10.0 %)"], ["dog", "2", "100.0", "–"], ["owl", "1", "–", "–"]],
+    )
+    assert class_table(scores, None)[1][0] == ["cat", "80.0", "dog (10.0 %)"]
+
+
+def test_nothing_to_evaluate_is_one_sentence(tmp_path, capsys, monkeypatch):
+    assert main(["evaluate", str(tmp_path / "none")]) == 2
+    monkeypatch.chdir(tmp_path)
+    labels = np.array([0, 1] * 10)
+    np.savez("mine.npz", x=np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32), y=labels)
+    assert main(["train", "mine.npz", *TINY, "--out", "run"]) == 0
+    capsys.readouterr()
+    assert main(["evaluate", "run"]) == 2
+    error = capsys.readouterr().err
+    assert "no test set" in error
+    assert error.count("\n") == 1
