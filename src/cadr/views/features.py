@@ -9,6 +9,7 @@ from torch import Tensor
 
 from cadr.data import draw
 from cadr.data.option import option
+from cadr.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,22 @@ class FeatureViews:
     dropout: float = option(0.2, "share of features set to zero in the strong view")
     mixing: float = option(0.2, "largest share of another row in the strong view")
 
-    def init(self, device: torch.device | str = "cpu") -> dict[str, Tensor]:
+    def __post_init__(self) -> None:
+        for name in ("weak_noise", "noise"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name} must be 0 or more, not {getattr(self, name)}; use 0 to turn it off.")
+        if not 0 <= self.dropout < 1:
+            raise ConfigError(f"dropout must be a share of features in [0, 1), not {self.dropout}; try 0.2.")
+        if not 0 <= self.mixing <= 1:
+            raise ConfigError(f"mixing must be a share in [0, 1], not {self.mixing}; try 0.2.")
+
+    @property
+    def learns(self) -> bool:
         """These views learn nothing."""
+        return False
+
+    def init(self, device: torch.device | str = "cpu") -> dict[str, Tensor]:
+        """No state."""
         return {}
 
     def weak(self, features: Tensor, key: Tensor) -> Tensor:
