@@ -66,5 +66,8 @@ def available(row: Row) -> bool:
 
 
 def _labels(values: dict[str, object]) -> str:
-    parameters = [f"{k}={values[k]}" for k in ("n", "n_max", "gamma", "gamma_unlabelled") if k in values]
+    symbols = {"n": "n", "n_max": "n_max", "gamma": "γ", "gamma_unlabelled": "γ_u"}
+    if values.get("n_max") == values.get("gamma"):
+        symbols.pop("n_max")  # the paper's rule
+    parameters = [f"{symbol}={values[key]}" for key, symbol in symbols.items() if key in values]
     return " ".join([str(values.get("protocol", "as they are")), *parameters])

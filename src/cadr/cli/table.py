@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -37,9 +38,10 @@ def _draw(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, rig
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title or None, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    table = Table(title=title or None, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name, flush in zip(columns, right, strict=True):
-        table.add_column(name, justify="right" if flush else "left")
+        # The first column is what one copies into the next command.
+        table.add_column(name, justify="right" if flush else "left", no_wrap=name == columns[0])
     for row in rows:
         table.add_row(*row)
     Console().print(table)
@@ -47,4 +49,4 @@ def _draw(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, rig
 
 def _is_number(text: str) -> bool:
     """A figure, with or without ± and a unit, or the dash of an empty cell."""
-    return text.strip(" ±.%–-,eE+0123456789") == "" or text.strip()[:1].isdigit()
+    return re.fullmatch(r"[\d.,]*( ± [\d.]+)?( %)?|–", text.strip()) is not None
