@@ -63,12 +63,14 @@ class Training:
     ratio: int = option(7, "unlabelled examples per labelled one")
     seed: int = option(1, "decides the split, the initial weights, the batches and the views")
     evaluations: int = option(128, "evaluations of the averaged model, evenly spread")
-    log_every: int | None = option(None, "steps between log records (a quarter of the evaluation interval)")
+    log_every: int | None = option(
+        None, "steps between log records (default: a quarter of the evaluation interval, at least 10)"
+    )
     checkpoint_seconds: float = option(60.0, "least time between checkpoints; 0 writes one with every log record")
     device: str = option("auto", "auto, cpu, cuda or cuda:N")
     precision: str = option("auto", "auto (bf16 on a GPU, fp32 on a CPU), fp32 or bf16")
     compile: str = option(
-        "auto", "what torch.compile takes: auto (all on a GPU, none on a CPU), none, views, model or all"
+        "auto", "what torch.compile takes: auto (all on a GPU, none on a CPU), none, losses, or all (the network too)"
     )
 
     def __post_init__(self) -> None:
@@ -79,7 +81,7 @@ class Training:
         if self.log_every is not None:
             at_least(self.log_every, 1, "log_every")
         one_of(self.precision, ("auto", "fp32", "bf16"), "precision")
-        one_of(self.compile, ("auto", "none", "views", "model", "all"), "compile")
+        one_of(self.compile, ("auto", "none", "losses", "all"), "compile")
 
 
 @dataclass(frozen=True)

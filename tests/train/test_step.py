@@ -102,6 +102,25 @@ def test_the_averaged_model_has_averaged_weights_and_the_latest_statistics():
     assert not averaged["0.weight"].equal(ours["0.weight"])
 
 
+def test_views_that_learn_are_probed_with_labelled_examples_and_the_averaged_model():
+    views, training = ImageViews(strong="ctaugment"), Training(steps=9, batch=4, ratio=3, seed=5)
+    step = Step(network(), ALGORITHMS["fixmatch"](), views, Inputs.of(images(), CPU), Optimiser(), training, 4)
+    rates = step.view_state["rates"].clone()
+    average = copy.deepcopy(step.average_model)
+    step.advance(1)
+    pool = images()
+    rows = np.flatnonzero(pool.labels >= 0)[indices(5, LABELLED, 12, 4, 0, 1)[0]]
+    probes, policies = views.probe(torch.tensor(pool.examples[rows]), draw.key(5, torch.tensor(0), 3))
+    statistics = {name: value for name, value in step.tensors().items() if name.startswith("buffer.")}
+    average.load_state_dict({n.removeprefix("buffer."): v for n, v in statistics.items()}, strict=False)
+    expected = views.update(
+        {"rates": rates}, policies, average(to_model(probes)).softmax(1), torch.tensor(pool.labels[rows])
+    )
+    torch.testing.assert_close(step.view_state["rates"], expected["rates"])
+    assert not expected["rates"].equal(rates)
+    assert "views.rates" in step.tensors()
+
+
 def test_flat_parameters_keep_shape_memory_order_and_alignment():
     model = network()
     model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -219,7 +219,7 @@ def evaluation_points(training: Training) -> set[int]:
 
 def stopping_points(training: Training) -> list[int]:
     """Where a log record is due: every `log_every` steps, and at every evaluation."""
-    every = training.log_every or max(1, training.steps // (4 * training.evaluations))
+    every = training.log_every or max(10, training.steps // (4 * training.evaluations))
     return sorted(evaluation_points(training) | set(range(every, training.steps + 1, every)))
 
 

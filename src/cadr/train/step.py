@@ -28,7 +28,7 @@ from cadr.train.inputs import Inputs
 from cadr.train.network import call, is_half
 from cadr.train.optimise import learning_rate, update
 
-_WEAK_LABELLED, _WEAK, _STRONG = range(3)  # streams of random numbers
+_WEAK_LABELLED, _WEAK, _STRONG, _PROBE = range(4)  # streams of random numbers
 
 
 class Step:
@@ -89,44 +89,57 @@ class Step:
         self._compile(training.compile)
 
     def _compile(self, what: str) -> None:
-        """Hand to torch.compile what the configuration says; the rest stays as it is written."""
+        """Hand losses and update, and the network unless it is written out, to torch.compile; views are kernels."""
         what = what if what != "auto" else "all" if self.on_gpu else "none"
-        self.make_batch: Callable[[], Batch] = self._make_batch
         self.loss: Callable[[Batch], Output] = self._loss
         self.network: Callable[[Tensor], Tensor] = self._network
         self.finish: Callable[[Tensor, Tensor, Output], None] = self._finish
         by_hand = getattr(self.model, "handles_precision", False) or fused.available(self.model, self.device)
-        if by_hand or what == "views":
+        if by_hand or what == "losses":
             self.network = torch.compiler.disable(self._network)  # type: ignore[no-untyped-call]
-        if what in ("views", "all"):
-            self.make_batch, self.loss = _compiled(self._make_batch), _compiled(self._loss)
-            self.finish = _compiled(self._finish)
-        elif what == "model":
-            self.network = _compiled(self._network)
+        if what != "none":
+            torch.compiler.reset()  # or the ninth run of a process would meet the limit on recompilations
+            self.loss, self.finish = _compiled(self._loss), _compiled(self._finish)
 
     def compute(self) -> None:
         """One step, in place."""
-        batch = self.make_batch()
+        batch = self._make_batch()
         output = self.loss(batch)
         terms = torch.stack(list(output.terms.values()))
         gradients = torch.autograd.grad(terms.sum(), self.parameters, materialize_grads=True)
         self.term_names = list(output.terms)
         with torch.no_grad():
+            if getattr(self.views, "learns", False):
+                self._learn_views()
             torch._foreach_copy_(self.gradients, list(gradients))
             self.finish(batch.index, terms.detach(), output)
 
     def _make_batch(self) -> Batch:
-        inputs, seed, size = self.inputs, self.training.seed, self.training.batch
-        row = self.table.index_select(0, (self.step - self.table_start).reshape(1)).squeeze(0)
-        labelled, position = inputs.labelled[row[:size]], row[size:]
+        inputs, keys = self.inputs, draw.keys(self.training.seed, self.step, 3)
+        labelled, position = self._drawn()
         seen, unseen = inputs.examples[labelled], inputs.examples[inputs.stream[position]]
         views = (
-            self.views.weak(seen, draw.key(seed, self.step, _WEAK_LABELLED)),
-            self.views.weak(unseen, draw.key(seed, self.step, _WEAK)),
-            self.views.strong_view(unseen, draw.key(seed, self.step, _STRONG), self.view_state),
+            self.views.weak(seen, keys[_WEAK_LABELLED]),
+            self.views.weak(unseen, keys[_WEAK]),
+            self.views.strong_view(unseen, keys[_STRONG], self.view_state),
         )
         first, weak, strong = (inputs.ready(view, self.dtype) for view in views)
         return Batch(first, inputs.labels[labelled], weak, strong, position)
+
+    def _drawn(self) -> tuple[Tensor, Tensor]:
+        """This step's labelled rows, and its positions in the unlabelled stream."""
+        row = self.table.index_select(0, (self.step - self.table_start).reshape(1)).squeeze(0)
+        return self.inputs.labelled[row[: self.training.batch]], row[self.training.batch :]
+
+    def _learn_views(self) -> None:
+        """Views that adapt try themselves on the labelled examples, and see what the averaged model makes of them."""
+        inputs, (labelled, _) = self.inputs, self._drawn()
+        key = draw.key(self.training.seed, self.step, _PROBE)
+        probes, policies = self.views.probe(inputs.examples[labelled], key)
+        predicted = call(self.average_model, inputs.ready(probes, self.dtype), self.half).softmax(1)
+        learned = self.views.update(self.view_state, policies, predicted, inputs.labels[labelled])
+        for name, value in learned.items():
+            self.view_state[name].copy_(value)
 
     def _loss(self, batch: Batch) -> Output:
         return self.algorithm.loss(self.network, batch, self.state)
@@ -139,7 +152,8 @@ class Step:
         rate = learning_rate(self.optimiser.lr, self.step, self.training.steps)
         update(self.optimiser, rate, self.weights, self.gradient, self.velocity, self.average, self.flat.decayed)
         for name, value in output.state.items():
-            self.state[name].copy_(value)
+            if value is not self.state[name]:
+                self.state[name].copy_(value)
         self.sums[: 1 + len(terms)] += torch.cat((output.mask.mean().reshape(1), terms))
         truth = self.inputs.truth[self.inputs.stream[position]]
         self.pseudo += count_pseudo_labels(truth, output.pseudo, output.mask > 0, self.inputs.num_classes)
