@@ -17,7 +17,7 @@ from cadr.data.split import Split
 from cadr.errors import ConfigError, DataError
 from cadr.evaluate import evaluate_run
 from cadr.train import result, train
-from cadr.train.loop import evaluation_points, stopping_points
+from cadr.train.report import evaluation_points, stopping_points
 from tests.train import tiny
 
 CONTRACT = {

@@ -12,9 +12,9 @@ from cadr.errors import CheckpointError, DataError
 from cadr.train import checkpoint
 from cadr.train.folder import RunFolder
 from cadr.train.inputs import Inputs
-from cadr.train.loop import scores
 from cadr.train.network import evaluate, is_half
 from cadr.train.prepare import Prepared, restore
+from cadr.train.report import scores
 
 
 def evaluate_run(

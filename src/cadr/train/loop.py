@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import resource
 import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from cadr import metrics
-from cadr.config import Config, Training
+from cadr.config import Config
 from cadr.data.pool import Pool
 from cadr.errors import DataError
 from cadr.train import checkpoint
@@ -24,6 +23,15 @@ from cadr.train.network import evaluate
 from cadr.train.optimise import learning_rate
 from cadr.train.prepare import Prepared, check_unchanged, fingerprint, prepare
 from cadr.train.record import Record
+from cadr.train.report import (
+    device_name,
+    evaluation_points,
+    listed,
+    peak_memory_gib,
+    rounded,
+    scores,
+    stopping_points,
+)
 from cadr.train.result import describe_run, result, summary
 from cadr.train.step import Step
 from cadr.train.watch import Watch
@@ -128,21 +136,21 @@ class Run:
         step = self.step
         (mask, *terms), pseudo, finite = step.read()
         covered, self.logged = step.done - self.logged, step.done
-        means = {name: _round(value / covered) for name, value in zip(step.term_names, terms, strict=True)}
+        means = {name: rounded(value / covered) for name, value in zip(step.term_names, terms, strict=True)}
         self.watch.check_finite(step.done, means, finite)
-        quality = {name: _list(values) for name, values in metrics.pseudo_label_quality(pseudo).items()}
+        quality = {name: listed(values) for name, values in metrics.pseudo_label_quality(pseudo).items()}
         last = torch.tensor(step.done - 1)
         yield {
             "kind": "train",
             "step": step.done,
             "steps": covered,
-            "loss": _round(sum(terms) / covered),
+            "loss": rounded(sum(terms) / covered),
             "terms": means,
-            "mask": _round(100.0 * mask / covered),
+            "mask": rounded(100.0 * mask / covered),
             **quality,
-            "prior": _list(step.prior),
-            "thresholds": _list(step.thresholds),
-            "lr": _round(float(learning_rate(step.optimiser.lr, last, self.training.steps))),
+            "prior": listed(step.prior),
+            "thresholds": listed(step.thresholds),
+            "lr": rounded(float(learning_rate(step.optimiser.lr, last, self.training.steps))),
             "timing": self._timing(),
         }
         for message in self.watch.observe(step.done, pseudo, len(terms) > 1):
@@ -207,52 +215,10 @@ class Run:
             "ms_per_step": round(1000.0 * spent["step_seconds"] / self.training.steps, 4),
             "peak_memory_gib": round(spent["peak_memory_gib"], 3),
             **summary(evaluations),
-            "prior": _list(self.step.prior),
+            "prior": listed(self.step.prior),
         }
-
-
-def evaluation_points(training: Training) -> set[int]:
-    """Evenly spread, the last at the end."""
-    count = min(training.evaluations, training.steps)
-    return {round(training.steps * i / count) for i in range(1, count + 1)}
-
-
-def stopping_points(training: Training) -> list[int]:
-    """Where a log record is due: every `log_every` steps, and at every evaluation."""
-    every = training.log_every or max(10, training.steps // (4 * training.evaluations))
-    return sorted(evaluation_points(training) | set(range(every, training.steps + 1, every)))
-
-
-def scores(counts: Tensor) -> Record:
-    """What an evaluation says, from confusion counts."""
-    return {
-        "accuracy": _round(metrics.accuracy(counts)),
-        "gm": _round(metrics.geometric_mean(counts)),
-        "recall": _list(metrics.recall(counts)),
-        "confusion": counts.tolist(),
-    }
-
-
-def peak_memory_gib(device: torch.device) -> float:
-    """Of the device where it has memory of its own, of the process otherwise."""
-    if device.type == "cuda":
-        return float(torch.cuda.max_memory_allocated(device)) / 2**30
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-
-
-def device_name(device: torch.device) -> str:
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
 
 
 def _finished(folder: RunFolder, message: str) -> Record:
     content = result(folder.path)
     return {"kind": "finished", "step": content["steps"], "message": message, "result": content}
-
-
-def _round(value: float) -> float:
-    return float(f"{value:.7g}")
-
-
-def _list(values: Tensor) -> list[float | None]:
-    """For JSON, which knows no nan: what is undefined is null."""
-    return [None if value != value else _round(value) for value in values.tolist()]
