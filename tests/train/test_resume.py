@@ -13,7 +13,7 @@ import pytest
 from torch import Tensor, nn
 
 from cadr.config import Config
-from cadr.errors import ConfigError, DataError, TrainingError
+from cadr.errors import CheckpointError, ConfigError, DataError, TrainingError
 from cadr.models import MLP
 from cadr.train import checkpoint, train
 from tests.train import tiny
@@ -147,3 +147,16 @@ def test_a_damaged_checkpoint_costs_only_the_steps_since_the_one_before(referenc
     assert 0 < start["resumed"] <= 40
     tiny.finish(tiny.config(), tmp_path)
     tiny.assert_same(reference, tmp_path)
+
+
+def test_a_checkpoint_of_something_else_is_refused(tmp_path):
+    records = train(tiny.config(), tmp_path, pool=tiny.pool())
+    next(records), next(records)
+    records.close()
+    tensors, facts = checkpoint.load(tmp_path / checkpoint.CURRENT)
+    checkpoint.save(tmp_path, tensors, {"something": "else"})
+    with pytest.raises(CheckpointError, match="none of a run"):
+        tiny.finish(tiny.config(), tmp_path)
+    checkpoint.save(tmp_path, {"step": tensors["step"]}, facts)
+    with pytest.raises(CheckpointError, match="another model or algorithm"):
+        tiny.finish(tiny.config(), tmp_path)

@@ -22,7 +22,7 @@ def evaluate_run(
 ) -> dict[str, Any]:
     """Accuracy, geometric mean, recall and confusion of the run in folder `out`, finished or not."""
     folder = RunFolder(out)
-    found, _ = checkpoint.recover(folder.path)
+    found, _ = checkpoint.newest(folder.path)
     if found is None:
         raise CheckpointError(f"{out} holds no checkpoint to evaluate; train it first.")
     tensors, _ = found

@@ -60,24 +60,29 @@ def save(out: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         ) from error
 
 
-def recover(out: Path) -> tuple[Checkpoint | None, str]:
-    """The newest checkpoint that can be read, None if there never was one, and a sentence if one was refused."""
+def newest(out: Path) -> tuple[Checkpoint | None, str]:
+    """The newest checkpoint that can be read, None if there never was one, and a sentence if a newer was refused."""
     problem = ""
-    if not (out / CURRENT).is_dir() and _complete(out / NEW):  # the process ended between the two renames
-        (out / NEW).rename(out / CURRENT)
-    for name in (CURRENT, PREVIOUS):
-        folder = out / name
+    for folder in (out / CURRENT, out / PREVIOUS):
         if folder.is_dir():
             try:
                 return load(folder), problem
             except CheckpointError as error:
                 problem = problem or str(error)
-                if name == CURRENT:  # out of the way, so that the next save does not put it in the good one's place
-                    shutil.rmtree(out / REFUSED, ignore_errors=True)
-                    folder.rename(out / REFUSED)
     if problem:
         raise CheckpointError(f"{problem} There is no other checkpoint: start a new run in another folder.")
     return None, ""
+
+
+def recover(out: Path) -> tuple[Checkpoint | None, str]:
+    """As `newest`, but for the process that will write the next one: leaves the folder in order."""
+    if not (out / CURRENT).is_dir() and _complete(out / NEW):  # the process ended between the two renames
+        (out / NEW).rename(out / CURRENT)
+    found, problem = newest(out)
+    if problem and (out / CURRENT).is_dir():  # or the next save would put the bad one in the place of the good one
+        shutil.rmtree(out / REFUSED, ignore_errors=True)
+        (out / CURRENT).rename(out / REFUSED)
+    return found, problem
 
 
 def _complete(folder: Path) -> bool:

@@ -14,7 +14,7 @@ from torch import nn
 from cadr import metrics
 from cadr.config import Config
 from cadr.data.pool import Pool
-from cadr.errors import DataError
+from cadr.errors import CheckpointError, DataError
 from cadr.train import checkpoint
 from cadr.train.folder import RunFolder
 from cadr.train.inputs import Inputs
@@ -98,11 +98,17 @@ class Run:
         found, problem = checkpoint.recover(self.folder.path)
         if found is not None:
             tensors, facts = found
-            if facts["data"] != fingerprint(self.prepared.pool):
+            try:
+                same_data = facts["data"] == fingerprint(self.prepared.pool)
+                self.watch.load(facts["watch"])
+                self.before, self.logged = dict(facts["before"]), int(facts["logged"])
+            except (KeyError, TypeError, ValueError):
+                raise CheckpointError(
+                    f"The checkpoint of {self.folder.path} is none of a run; start a new one."
+                ) from None
+            if not same_data:
                 raise DataError(f"The data have changed since {self.folder.path} was begun; start a new run.")
             self.step.load(tensors)
-            self.watch.load(facts["watch"])
-            self.before, self.logged = facts["before"], facts["logged"]
         self.folder.rewind(self.step.done)
         return problem
 
