@@ -150,7 +150,7 @@ def npz_with_flipped_bits(folder):
     "ArrayError",
     {
         "without labels": ({"x": FEATURES}, "there is no y"),
-        "with a strange array": ({"x": FEATURES, "y": LABELS, "weights": LABELS}, "weights is none of them"),
+        "with a strange array": ({"x": FEATURES, "y": LABELS, "weights": LABELS}, "'weights' is none of them"),
         "of three-dimensional features": ({"x": np.zeros((10, 2, 2), np.float32), "y": LABELS}, "(10, 2, 2)"),
         "of images with two channels": ({"x": np.zeros((10, 4, 4, 2), np.uint8), "y": LABELS}, "(10, 4, 4, 2)"),
         "of complex numbers": ({"x": np.zeros((10, 2), complex), "y": LABELS}, "complex128"),
@@ -170,7 +170,7 @@ def npz_arrays(folder, arrays):
         "in a matrix": ({"x": FEATURES, "y": FEATURES.astype(int)}, "(10, 2)"),
         "unknown to class_names": (
             {"x": FEATURES, "y": np.array(["a", "b"] * 5), "class_names": ["a", "c"]},
-            "'b' is not among the class names a, c",
+            "'b' is not among the class names 'a', 'c'",
         ),
         "partly text": (
             {"x": FEATURES, "y": LABELS, "x_test": FEATURES, "y_test": LABELS.astype(str)},
@@ -288,7 +288,7 @@ def folder_with_a_test_class_of_its_own(folder):
     return folder
 
 
-@case("DataError", "at least two classes", "got 1 (a)")
+@case("DataError", "at least two classes", "got 1 ('a')")
 def folder_with_one_class(folder):
     write_image(folder / "a" / "1.png", PIXELS)
     return folder
@@ -359,12 +359,12 @@ def labelled(folder, csv: str | bytes):
 @several(
     "FolderError",
     {
-        "a missing file": ("file,label\na.png,x\nc.png,y\n", "line 3", "c.png is not in"),
-        "a file twice": ("file,label\na.png,x\na.png,y\n", "line 3", "a.png is named twice"),
+        "a missing file": ("file,label\na.png,x\nc.png,y\n", "line 3", "'c.png' is not in"),
+        "a file twice": ("file,label\na.png,x\na.png,y\n", "line 3", "'a.png' is named twice"),
         "a file outside": ("file,label\n../a.png,x\n", "line 2", "'../a.png' is not a file inside"),
         "an absolute path": ("file,label\n/etc/passwd,x\n", "line 2", "'/etc/passwd'"),
         "a blank file": ("file,label\n,x\n", "line 2", "''"),
-        "a file that is no image": ("file,label\nnotes.txt,x\n", "line 2", "notes.txt is not an image"),
+        "a file that is no image": ("file,label\nnotes.txt,x\n", "line 2", "'notes.txt' is not an image"),
     },
 )
 def labels_name(folder, csv):
@@ -374,7 +374,7 @@ def labels_name(folder, csv):
 @several(
     "CsvError",
     {
-        "without a file column": ("name,label\na.png,x\n", "no column 'file'", "name, label"),
+        "without a file column": ("name,label\na.png,x\n", "no column 'file'", "'name', 'label'"),
         "without a label column": ("file,kind\na.png,x\n", "no column 'label'"),
         "that are empty": ("", "is empty"),
         "with ragged rows": ("file,label\na.png\n", "line 2", "expected 2 cells, got 1"),
@@ -411,7 +411,7 @@ def labels_that_are_not_there(folder):
 @several(
     "CsvError",
     {
-        "without a label column": ("a,b\n1,2\n", "no column 'label'", "a, b"),
+        "without a label column": ("a,b\n1,2\n", "no column 'label'", "'a', 'b'"),
         "with ragged rows": ("a,label\n1,x\n1,2,3\n", "line 3", "expected 2 cells, got 3"),
         "with a column twice": ("a,a,label\n1,2,x\n", "'a' is there twice"),
         "that is not UTF-8": (b"a,label\n1,\xe9\n", "not UTF-8", "0xe9"),
@@ -756,9 +756,9 @@ def mini(folder: Path, **csvs: str) -> Callable[[], Any]:
         "without lists": ({}, "lacks train.csv or test.csv"),
         "with a missing image": ({"train": "a9.png,a\n", "test": "b0.png,b\n"}, "train.csv, line 2", "a9.png"),
         "with a path": ({"train": "../a0.png,a\n", "test": "b0.png,b\n"}, "line 2", "'../a0.png' is not a plain name"),
-        "with an image twice": ({"train": "a0.png,a\na0.png,a\n", "test": "b0.png,b\n"}, "a0.png is listed twice"),
+        "with an image twice": ({"train": "a0.png,a\na0.png,a\n", "test": "b0.png,b\n"}, "'a0.png' is listed twice"),
         "with classes half shared": ({"train": "a0.png,a\nb0.png,b\n", "test": "b1.png,b\n"}, "share some classes"),
-        "with too few images": ({"train": "a0.png,a\n", "test": "b0.png,b\n"}, "class a has 1 images"),
+        "with too few images": ({"train": "a0.png,a\n", "test": "b0.png,b\n"}, "class 'a' has 1 images"),
     },
     words=("mini_imagenet",),
 )

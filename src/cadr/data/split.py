@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from cadr.data.pool import MISSING, Pool
 from cadr.data.protocols import PROTOCOLS, Protocol
+from cadr.data.reason import reason
 from cadr.data.rows import held_out as held_out_rows
 from cadr.errors import DataError, ProtocolError
 
@@ -76,7 +77,7 @@ class Split:
         except OSError as error:
             raise SplitError(f"cannot read the split {path}: {error.strerror}") from error
         except (ValueError, RecursionError) as error:
-            raise SplitError(f"{path} is not a split: expected JSON, but {error}") from error
+            raise SplitError(f"{path} is not a split: expected JSON, but {reason(error)}") from error
         split = _from_content(path, content)
         if content["sha256"] != split.sha256:
             raise SplitError(f"{path} has been changed: its sha256 does not fit its contents; make the split again")
@@ -164,7 +165,9 @@ def _from_content(path: str | Path, content: Any) -> Split:
         )
     for name, kind in expected.items():
         if not isinstance(content[name], kind) or isinstance(content[name], bool):
-            raise SplitError(f"{path}: {name} should be a {kind.__name__}, got {content[name]!r}")
+            raise SplitError(f"{path}: {name} should be a {kind.__name__}, got {type(content[name]).__name__}")
+    if type(content["parameters"].get("held_out", 0)) is not int:
+        raise SplitError(f"{path}: held_out should be a whole number")
     stream = content["unlabelled"]
     return Split(
         dataset=content["dataset"],

@@ -68,7 +68,7 @@ CIFAR100 = Cifar(
 
 def open_cifar(cifar: Cifar, place: Place) -> Pool:
     """The pool, verified: by its contents where their hash is known, else by the checksums of the files."""
-    parts = read_cifar(cifar, place.path, place.md5 if not cifar.sha256 else {})
+    parts = read_cifar(cifar, place.path, {} if cifar.sha256 else place.md5)
     pool = to_pool(cifar, *parts)
     verify_contents(cifar, pool, place.path)
     return pool

@@ -16,6 +16,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cadr.data.reason import reason
 from cadr.errors import DataError
 
 BLOCK = 1 << 20
@@ -106,12 +107,12 @@ def _tar(path: Path, wanted: list[str]) -> Iterator[tuple[str, Member]]:
             if parts.name not in wanted or member.isdir():
                 continue
             if not member.isreg():
-                raise ArchiveError(f"{path}: {member.name} should be a plain file, but it is a link or a device")
+                raise ArchiveError(f"{path}: {member.name!r} should be a plain file, but it is a link or a device")
             if parts.name in found:
                 raise ArchiveError(f"{path} holds {parts.name} twice")
             found.add(parts.name)
             opened: Any = archive.extractfile(member)
-            yield parts.name, Member(f"{path}: {member.name}", opened, member.size)
+            yield parts.name, Member(f"{path}: {member.name!r}", opened, member.size)
             if found == set(wanted):
                 return
     missing = [name for name in wanted if name not in found]
@@ -125,4 +126,4 @@ def reading(where: str | Path) -> Iterator[None]:
     try:
         yield
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        raise ArchiveError(f"{where} cannot be read to its end: {error}") from error
+        raise ArchiveError(f"{where} cannot be read to its end: {reason(error)}") from error

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cadr.data.benchmarks.container import ChecksumError
 from cadr.data.pool import Pool
+from cadr.data.reason import reason
 from cadr.errors import DataError
 
 CLASS_NAMES = (
@@ -100,7 +101,7 @@ def read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
                 more = "more" if len(data) == size else f"{len(data)}"
                 raise IdxError(f"{path} announces {size} bytes for shape {shape} and holds {more}")
     except (OSError, EOFError, zlib.error) as error:
-        raise IdxError(f"{path} cannot be read to its end: {error}") from error
+        raise IdxError(f"{path} cannot be read to its end: {reason(error)}") from error
     return np.frombuffer(data, dtype=np.uint8).reshape(shape)
 
 

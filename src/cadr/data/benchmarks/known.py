@@ -39,6 +39,7 @@ class Known:
     forms: tuple[Form, ...]
     downloads: tuple[Download, ...] = ()
     page: str = ""
+    by_contents: bool = False  # verified by a hash of the numbers themselves, whatever they are packed in
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ KNOWN: dict[str, Known] = {
         forms=tuple(Form(path, files=_FASHION) for path in ("fashion_mnist", "fashion-mnist", "FashionMNIST/raw")),
         downloads=tuple(Download(_ZALANDO + name, str(md5), "fashion_mnist") for name, md5 in _FASHION.items()),
         page="https://github.com/zalandoresearch/fashion-mnist",
+        by_contents=True,
     ),
     "cifar10": Known(
         forms=(
@@ -113,6 +115,7 @@ KNOWN: dict[str, Known] = {
         ),
         downloads=(Download(_TORONTO + "cifar-10-python.tar.gz", "c58f30108f718f92721af3b95e74349a"),),
         page=_TORONTO + "cifar.html",
+        by_contents=True,
     ),
     "cifar100": Known(
         forms=(

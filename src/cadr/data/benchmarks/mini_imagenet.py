@@ -49,7 +49,7 @@ def _parted(root: Path, listed: dict[str, Listed]) -> tuple[Listed, Listed]:
     paths = [path for path, _ in everything]
     if len(set(paths)) != len(paths):
         twice = next(p for p in paths if paths.count(p) > 1)
-        raise MiniImagenetError(f"{root}: {twice.name} is listed twice in the CSVs")
+        raise MiniImagenetError(f"{root}: {twice.name!r} is listed twice in the CSVs")
     seen, tested = ({label for _, label in listed[name]} for name in ("train.csv", "test.csv"))
     if seen == tested:
         return listed["train.csv"] + listed.get("val.csv", []), listed["test.csv"]
@@ -61,7 +61,7 @@ def _parted(root: Path, listed: dict[str, Listed]) -> tuple[Listed, Listed]:
         of_class = [row for row in everything if row[1] == label]
         last = len(of_class) // 6
         if last == 0:
-            raise MiniImagenetError(f"{root}: class {label} has {len(of_class)} images, too few to test on a sixth")
+            raise MiniImagenetError(f"{root}: class {label!r} has {len(of_class)} images, too few to test on a sixth")
         train += of_class[:-last]
         test += of_class[-last:]
     return train, test
@@ -85,4 +85,4 @@ def _found(root: Path, path: Path, line: int, name: str, label: str) -> Path:
     for choice in choices:
         if choice.is_file():
             return choice
-    raise MiniImagenetError(f"{path}, line {line}: {name} is neither in {label}/ nor in images/")
+    raise MiniImagenetError(f"{path}, line {line}: {name!r} is neither in {label!r} nor in images/")

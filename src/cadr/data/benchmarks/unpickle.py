@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from cadr.data.reason import reason
 from cadr.errors import DataError
 
 _NAMED = """
@@ -49,7 +50,7 @@ class _Array:
                 raise PickleError("it has an array whose contents are not plain bytes")
             self.array = np.frombuffer(raw, dtype=np.uint8).reshape(shape, order="F" if fortran else "C")
         except (TypeError, ValueError) as error:
-            raise PickleError(f"it has an array that does not fit its shape: {error}") from error
+            raise PickleError(f"it has an array that does not fit its shape: {reason(error)}") from error
 
 
 class _Name:
@@ -103,10 +104,11 @@ _NAMES: dict[tuple[str, str], _Name] = {
 
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
+        asked = f"{module}.{name}"
         try:
             return _NAMES[module, name]
         except KeyError:
-            raise PickleError(f"it asks for {module}.{name}, which the official files never do") from None
+            raise PickleError(f"it asks for {asked!r}, which the official files never do") from None
 
 
 def unpickle(where: str, data: bytes) -> dict[str, Any]:
@@ -117,7 +119,7 @@ def unpickle(where: str, data: bytes) -> dict[str, Any]:
     except PickleError as error:
         raise PickleError(f"{where} is refused: {error}") from error
     except Exception as error:  # a damaged pickle can fail in any way at all; none of them is ours
-        raise PickleError(f"{where} is not a readable pickle: {type(error).__name__}: {error}") from error
+        raise PickleError(f"{where} is not a readable pickle: {type(error).__name__}: {reason(error)}") from error
     if not isinstance(content, dict):
         raise PickleError(f"{where} should hold a dictionary, got {type(content).__name__}")
     return {_text(key): _plain(value) for key, value in content.items()}

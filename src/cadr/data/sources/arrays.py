@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import struct
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from cadr.data.pool import Pool
+from cadr.data.reason import reason
 from cadr.data.sources.labels import class_order, column, encode_labels, index_labels, read_csv
 from cadr.errors import DataError
 
@@ -37,7 +37,7 @@ def open_npz(path: Path) -> Pool:
     if missing or unknown:
         raise ArrayError(
             f"{path}: expected arrays x and y (or x_train and y_train), and perhaps x_test, y_test, class_names; "
-            + (f"there is no {missing[0]}" if missing else f"{unknown[0]} is none of them")
+            + (f"there is no {missing[0]}" if missing else f"{unknown[0]!r} is none of them")
         )
     names = arrays.get("class_names")
     if names is not None and (names.dtype.kind != "U" or names.ndim != 1):
@@ -115,7 +115,7 @@ def read_npy(path: Path) -> NDArray[Any]:
         array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
         return array
     except Exception as error:  # the header is a Python literal, which can be broken in many ways
-        raise ArrayError(f"{path}: not an array that can be read safely: {error}") from error
+        raise ArrayError(f"{path}: not an array that can be read safely: {reason(error)}") from error
 
 
 def read_npz(path: Path) -> dict[str, NDArray[Any]]:
@@ -125,18 +125,12 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
             members = archive.infolist()
             names = [m.filename for m in members]
             if len(set(names)) != len(names):
-                raise ArrayError(f"{path}: {next(n for n in names if names.count(n) > 1)} is there twice")
+                raise ArrayError(f"{path}: {next(n for n in names if names.count(n) > 1)!r} is there twice")
             return {m.filename.removesuffix(".npy"): _member(path, archive, m) for m in members}
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        NotImplementedError,
-        RuntimeError,
-        struct.error,
-        OSError,
-        EOFError,
-    ) as error:
-        raise ArrayError(f"{path}: not an .npz that can be read: {error}") from error
+    except DataError:
+        raise
+    except Exception as error:  # a damaged zip file can fail in any way at all
+        raise ArrayError(f"{path}: not an .npz that can be read: {reason(error)}") from error
 
 
 def _label_column(path: Path, label_column: str, length: int) -> list[str]:
@@ -158,8 +152,8 @@ def _label_column(path: Path, label_column: str, length: int) -> list[str]:
 
 def _member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     if not member.filename.endswith(".npy"):
-        raise ArrayError(f"{path}: {member.filename} is not an array (.npy)")
-    where = f"{path}: {member.filename}"
+        raise ArrayError(f"{path}: {member.filename!r} is not an array (.npy)")
+    where = f"{path}: {member.filename!r}"
     with archive.open(member) as file:
         shape, fortran, dtype, offset = _header(where, file)
         size = int(np.prod(shape, dtype=object)) * dtype.itemsize
@@ -178,7 +172,7 @@ def _header(where: str, file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, fortran, dtype = read(file)
     except Exception as error:  # the header is a Python literal, which can be broken in many ways
-        raise ArrayError(f"{where} is not a NumPy array: {error}") from error
+        raise ArrayError(f"{where} is not a NumPy array: {reason(error)}") from error
     if dtype.hasobject:
         raise ArrayError(f"{where} holds Python objects, which could run code; save plain numbers or strings")
     return shape, fortran, dtype, file.tell()

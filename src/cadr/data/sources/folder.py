@@ -94,11 +94,11 @@ def labelled_files(root: Path, labels: Path, file_column: str, label_column: str
             raise FolderError(f"{labels}, line {line}: {name!r} is not a file inside {root}")
         path = root / relative
         if path in found:
-            raise FolderError(f"{labels}, line {line}: {name} is named twice")
+            raise FolderError(f"{labels}, line {line}: {name!r} is named twice")
         if not path.is_file():
-            raise FolderError(f"{labels}, line {line}: {name} is not in {root}")
+            raise FolderError(f"{labels}, line {line}: {name!r} is not in {root}")
         if path.suffix.lower() not in SUFFIXES:
-            raise FolderError(f"{labels}, line {line}: {name} is not an image ({', '.join(sorted(SUFFIXES))})")
+            raise FolderError(f"{labels}, line {line}: {name!r} is not an image ({', '.join(sorted(SUFFIXES))})")
         found[path] = row[label_at].strip()
     return found
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
+from cadr.data.reason import reason
 from cadr.errors import DataError
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
@@ -71,7 +72,7 @@ def decode(path: Path, size: int | None = None) -> NDArray[np.uint8]:
     except MemoryError as error:
         raise ImageError(f"{path} does not fit into memory") from error
     except _DAMAGE as error:
-        raise ImageError(f"{path} cannot be decoded as an image: {error}") from error
+        raise ImageError(f"{path} cannot be decoded as an image: {reason(error)}") from error
 
 
 def resize_all(images: NDArray[np.uint8], size: int | None) -> NDArray[np.uint8]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cadr.data.pool import MISSING, chunks
+from cadr.data.reason import listed, reason
 from cadr.errors import DataError
 
 MANY = 1 << 20  # more classes than anybody has
@@ -63,7 +64,7 @@ def index_labels(name: str, labels: list[str], names: tuple[str, ...]) -> NDArra
     try:
         return np.array([index[label] for label in labels], dtype=np.int64)
     except KeyError as error:
-        raise LabelError(f"{name}: label {error} is not among the class names {', '.join(names)}") from None
+        raise LabelError(f"{name}: label {error} is not among the class names {listed(names)}") from None
 
 
 def read_csv(path: Path) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
@@ -80,7 +81,7 @@ def read_csv(path: Path) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
 
 def column(path: Path, header: list[str], name: str) -> int:
     if name not in header:
-        raise CsvError(f"{path} has no column {name!r}; its columns are {', '.join(header)}")
+        raise CsvError(f"{path} has no column {name!r}; its columns are {listed(header)}")
     return header.index(name)
 
 
@@ -93,7 +94,7 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     except UnicodeDecodeError as error:
         raise CsvError(f"{path} is not UTF-8 (byte {error.object[error.start]:#04x}); save it as UTF-8") from error
     except csv.Error as error:
-        raise CsvError(f"{path}, line {reader.line_num}: {error}") from error
+        raise CsvError(f"{path}, line {reader.line_num}: {reason(error)}") from error
     except OSError as error:
         raise CsvError(f"cannot read {path}: {error.strerror}") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cadr.data.pool import Pool
+from cadr.data.reason import reason
 from cadr.data.sources.labels import class_order, column, index_labels, read_csv
 from cadr.errors import DataError
 
@@ -43,14 +45,14 @@ def open_csv(path: Path, label_column: str) -> Pool:
 def open_parquet(path: Path, label_column: str) -> Pool:
     """As for CSV; a null label is missing."""
     try:
-        import pyarrow
-        import pyarrow.parquet as parquet
+        pyarrow = import_module("pyarrow")
+        parquet = import_module("pyarrow.parquet")
     except ImportError:
         raise TableError(f"reading {path} needs the package pyarrow: pip install 'cadr[parquet]'") from None
     try:
         table = parquet.read_table(path, memory_map=True)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise TableError(f"{path} is not a Parquet file that can be read: {error}") from error
+        raise TableError(f"{path} is not a Parquet file that can be read: {reason(error)}") from error
     header = [str(name) for name in table.column_names]
     if len(set(header)) != len(header):
         raise TableError(f"{path}: column {next(n for n in header if header.count(n) > 1)!r} is there twice")
