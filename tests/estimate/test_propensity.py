@@ -40,6 +40,14 @@ def test_weights_average_to_one_over_the_labelled_rows():
     torch.testing.assert_close(weights[1] / weights[0], torch.tensor(10.0))
 
 
+def test_a_class_that_nobody_labelled_has_no_weight():
+    """Also when nothing keeps its propensity above zero."""
+    counts = torch.tensor([30.0, 10.0, 0.0])
+    propensity = class_propensity(counts, torch.full((3,), 1 / 3), torch.tensor(900.0), IN, floor=0.0)
+    assert propensity[2] == 0
+    torch.testing.assert_close(class_weights(propensity, counts), torch.tensor([2 / 3, 2.0, 0.0]))
+
+
 def test_uniform_labelling_needs_no_weights():
     counts = torch.tensor([40.0, 20.0, 10.0])
     propensity = class_propensity(counts, counts / 70, torch.tensor(7000.0), IN)

@@ -27,10 +27,11 @@ def class_propensity(
 def class_weights(propensity: Tensor, labelled_counts: Tensor) -> Tensor:
     """1/φ_c, self-normalised: (C,) weights whose mean over the labelled rows is one.
 
-    Normalised over the labelled set, not over a batch, so that a batch's weighted loss stays unbiased.
+    Normalised over the labelled set, not over a batch, so that a batch's weighted loss stays unbiased. A class without
+    labelled rows has no weight.
     """
-    counts = at_least_float32(labelled_counts)
-    weights = 1.0 / at_least_float32(propensity)
+    counts, propensity = at_least_float32(labelled_counts), at_least_float32(propensity)
+    weights = torch.where(counts > 0, 1.0 / propensity, 0.0)
     return weights * counts.sum() / (weights * counts).sum()
 
 
