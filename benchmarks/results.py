@@ -226,6 +226,20 @@ def headline(rows: Sequence[Row], cells: dict[tuple[str, int], Cell], elsewhere:
     return sentence + "."
 
 
+def recalls(records: Sequence[Record]) -> str:
+    """Which classes are found and which are lost, where labels grow rarer from left to right."""
+    chosen = [r for r in records if plain(r) and r["row"].startswith("cifar10-gamma50-")]
+    if not chosen:
+        return ""
+    classes = len(chosen[0]["recall"])
+    header = ["row", "steps", "seed", *(f"class {c}" for c in range(classes))]
+    lines = [
+        [r["row"], power(r["steps"]), str(r["seed"]), *(f"{value:.1f}" for value in r["recall"])]
+        for r in sorted(chosen, key=lambda r: (-r["steps"], r["row"], r["seed"]))
+    ]
+    return "## Recall by class (%), CIFAR-10, γ = 50\n\n" + markdown(header, lines)
+
+
 def variants(records: Sequence[Record]) -> str:
     header = ["row", "changed", "steps", "seed", "accuracy", "GM", "minutes", "hardware"]
     lines = [
@@ -278,7 +292,8 @@ def build(rows: Sequence[Row], records: Sequence[Record], elsewhere: dict[str, A
     if figure:
         parts.append("![Convergence and confusion matrices of FixMatch and CADR, as in Figure 3](figure3.svg)")
     parts += [section(table, rows, cells) for table in TABLES if any(table in row.tables for row in rows)]
-    return "\n\n".join([*parts, variants(records), provenance(records)]) + "\n"
+    parts += [recalls(records), variants(records), provenance(records)]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -16,6 +16,7 @@ def record(row, steps=2**17, seed=1, accuracy=90.0, **more):
         **{"dataset": "cifar10", "algorithm": row.rpartition("-")[2], "options": {}, "steps": steps, "seed": seed},
         **{"row": row, "overrides": {}, "abreast": 1, "file": f"{row}-steps{steps}-seed{seed}.json"},
         **{"last": 1.0, "mean_10": 2.0, "median_10": accuracy, "median_20": 4.0, "best": 5.0, "gm": 88.5},
+        "recall": [99.0, 78.04],
         **{
             "seconds": 900.0,
             "ms_per_step": 6.5,
@@ -86,6 +87,12 @@ def test_a_changed_run_fills_no_cell_but_is_listed():
     variants = text.split("## Variants")[1].split("\n## ")[0]
     assert "| cifar10-gamma50-cadr | form = pinv | 2^17 | 1 | 77.00 | 88.50 | 15.0 min | NVIDIA H200 |" in variants
     assert "55.00" in variants
+
+
+def test_recall_by_class_is_shown_where_it_decides():
+    assert "Recall by class" not in build(record("cifar10-gamma20-cadr"))
+    text = build(record("cifar10-gamma50-cadr"))
+    assert "| cifar10-gamma50-cadr | 2^17 | 1 | 99.0 | 78.0 |" in text.split("## Recall by class")[1]
 
 
 def test_figure_4_shows_the_geometric_mean_and_runs_abreast_say_so():

@@ -62,7 +62,9 @@ def run(namespace: Namespace) -> int:
     kept = protocol.select(pool.labels, pool.num_classes, seed=1).labelled
     counts = [int((pool.labels[kept] == c).sum()) for c in range(pool.num_classes)]
     print(f"{len(pool.labels):,} handwritten digits; {len(kept)} keep their label, by class 0 to 9:", *counts)
-    print(f"{len(METHODS)} methods, {namespace.seeds} seeds each (a seed draws labels, weights and batches anew)\n")
+    print(
+        f"{len(METHODS)} methods, each run {namespace.seeds} times; every seed draws labels, weights and batches anew\n"
+    )
     with tempfile.TemporaryDirectory(prefix="cadr-demo-") as folder:
         jobs = [Job(config, Path(folder) / f"{method}-seed{config.training.seed}") for method, config in configs]
         results: dict[str, list[dict[str, Any]]] = {method: [] for method in METHODS}
