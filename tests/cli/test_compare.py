@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from cadr.cli.main import INTERRUPTED, main
@@ -55,6 +56,23 @@ def test_mistakes(arguments, sentence, capsys):
     error = capsys.readouterr().err
     assert sentence in error
     assert error.count("\n") == 1
+
+
+def test_a_recipe_is_compared_with_each_algorithm_taking_what_it_has(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    setting = 'data = "digits", protocol = "mcar", n = 40, algorithm = "cai", beta = 0.3, threshold = 0.9'
+    (tmp_path / "paper.toml").write_text(f"[rows]\nfirst = {{ {setting} }}\n")
+    assert main(["compare", "paper.toml:first", *TINY, "--algorithms", "fixmatch", "cap_cai", "--seeds", "1"]) == 0
+    folder = tmp_path / "runs" / "compare-first"
+    options = {path.name: json.loads((path / "result.json").read_text())["options"] for path in folder.iterdir()}
+    assert options == {"fixmatch-seed1": {"threshold": 0.9}, "cap_cai-seed1": {"beta": 0.3, "threshold": 0.9}}
+
+
+def test_without_a_test_set_there_is_nothing_to_compare(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez("mine.npz", x=np.arange(40.0, dtype=np.float32).reshape(20, 2), y=np.array([0, 1] * 10))
+    assert main(["compare", "mine.npz", *TINY, "--seeds", "1"]) == 2
+    assert "no test set" in capsys.readouterr().err
 
 
 def test_an_error_in_a_process_is_the_same_sentence(tmp_path, capsys):

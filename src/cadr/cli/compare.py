@@ -88,10 +88,11 @@ def _algorithms(parser: Parser, arguments: list[str]) -> dict[str, type[Any]]:
 
 
 def run(namespace: Namespace) -> int:
+    from cadr.cli.run_flags import stem
     from cadr.cli.runs import Job, finish
 
     configs = read_configs(namespace)
-    folder = namespace.out or Path("runs") / f"compare-{Path(namespace.data).stem or 'data'}"
+    folder = namespace.out or Path("runs") / f"compare-{stem(namespace.data)}"
     jobs = [Job(config, folder / f"{name}-seed{config.training.seed}") for name, config in configs]
     results: dict[str, list[dict[str, Any]]] = {name: [] for name, _ in configs}
     for (name, _), result in zip(configs, finish(jobs, namespace.processes), strict=True):
@@ -124,7 +125,10 @@ def read_configs(namespace: Namespace) -> list[tuple[str, Any]]:
 def show(results: dict[str, list[dict[str, Any]]], baseline: str) -> None:
     from cadr.cli.comparison import meaning, table
     from cadr.cli.table import show_table
+    from cadr.errors import DataError
 
+    if any(result["median_10"] is None for runs in results.values() for result in runs):
+        raise DataError("the data has no test set, so that accuracies cannot be compared; the runs are kept")
     columns, lines = table(results, baseline)
     n = len(results[baseline])
     print()

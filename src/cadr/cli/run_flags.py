@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from cadr.cli.flags import add_flags, given
 from cadr.cli.main import Parser
 from cadr.cli.recipe_file import is_recipe, read_recipe
-from cadr.config import CHOICES, FIXED, Config
+from cadr.config import CHOICES, FIXED, Config, name_of
 from cadr.errors import ConfigError
 
 ALGORITHM = "cadr"
@@ -100,14 +100,15 @@ def read_flat(namespace: argparse.Namespace) -> dict[str, Any]:
     return flat
 
 
+def stem(spec: str) -> str:
+    """A name for what DATA is: of the row, of the recipe, or of the data."""
+    return spec.rpartition(".toml:")[2] if ".toml:" in spec else Path(spec).stem or "data"
+
+
 def default_out(spec: str, config: Config) -> Path:
     """runs/NAME-ALGORITHM-seedN, or runs/ROW-seedN: the same command finds its own folder again."""
-    named = config.to_dict()
-    if is_recipe(spec):
-        stem = spec.rpartition(":")[2] if ".toml:" in spec else Path(spec).stem
-    else:
-        stem = f"{Path(spec).stem or 'data'}-{named['algorithm']}"
-    return Path("runs") / f"{stem}-seed{config.training.seed}"
+    algorithm = "" if is_recipe(spec) else f"-{name_of(config.algorithm)}"
+    return Path("runs") / f"{stem(spec)}{algorithm}-seed{config.training.seed}"
 
 
 def _check_available(recipe: dict[str, Any], chosen: dict[str, Any], spec: str | None) -> None:
