@@ -26,7 +26,7 @@ def test_split_prints_the_class_table_and_writes_the_file(capsys, tmp_path):
     assert status == 0
     rows = [line.split() for line in text.splitlines()[3:13]]
     assert [int(row[2]) for row in rows] == [50, 33, 21, 14, 9, 6, 4, 3, 2, 1]
-    assert rows[0][-1] == "█" * 30
+    assert rows[0][-1] == "█" * 20
     split = Split.read(out)
     assert split.sha256 in text
     assert split.parameters == {**PROTOCOLS["longtail"]().parameters(), "held_out": 0}

@@ -91,8 +91,8 @@ def test_digits_are_scikit_learns():
 def test_describe_is_a_table_with_bars():
     lines = features(labels=np.array([0, -1, 1, 1, 1, 1]), name="answers").describe().splitlines()
     assert lines[0] == "answers: 6 rows of 3 features, 2 classes; 5 labelled (83.3 %); 6 in the unlabelled stream"
-    assert lines[3].split() == ["0", "no", "1", "█" * 7 + "▌"]
-    assert lines[4].split() == ["1", "yes", "4", "█" * 30]
+    assert lines[3].split() == ["0", "no", "1", "█" * 5]
+    assert lines[4].split() == ["1", "yes", "4", "█" * 20]
 
 
 def test_describe_shows_the_stream_where_the_truth_is_known():
@@ -104,7 +104,7 @@ def test_describe_shows_the_stream_where_the_truth_is_known():
     assert lines[4].split()[:6] == ["1", "yes", "1", "3", "25.00", "%"]
 
 
-@pytest.mark.parametrize(("share", "drawn"), [(0, ""), (1, "█" * 30), (0.5, "█" * 15), (1e-6, "▏")])
+@pytest.mark.parametrize(("share", "drawn"), [(0, ""), (1, "█" * 20), (0.5, "█" * 10), (0.01, "▎"), (1e-6, "▏")])
 def test_bars(share, drawn):
     assert bar(share) == drawn
 

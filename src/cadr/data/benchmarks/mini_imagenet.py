@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from cadr.data.pool import Pool
+from cadr.data.sources.csv_file import column, read_csv
 from cadr.data.sources.images import decode_all
-from cadr.data.sources.labels import column, read_csv
 from cadr.errors import DataError
 
 SIDE = 84

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from cadr.data.pool import Pool
 from cadr.data.reason import reason
-from cadr.data.sources.labels import class_order, column, encode_labels, index_labels, read_csv
+from cadr.data.sources.csv_file import column, read_csv
+from cadr.data.sources.labels import class_order, encode_labels, index_labels
 from cadr.errors import DataError
 
 _LOCAL_HEADER = 30  # bytes of a zip member's local header before its name and extra field

@@ -12,8 +12,9 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from cadr.data.pool import MISSING, Pool
+from cadr.data.sources.csv_file import column, read_csv
 from cadr.data.sources.images import SUFFIXES, decode_all
-from cadr.data.sources.labels import class_order, column, index_labels, read_csv
+from cadr.data.sources.labels import class_order, index_labels
 from cadr.errors import DataError
 
 UNLABELLED = ("unlabelled", "unlabeled")

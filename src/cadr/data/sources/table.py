@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from cadr.data.pool import Pool
 from cadr.data.reason import reason
-from cadr.data.sources.labels import class_order, column, index_labels, read_csv
+from cadr.data.sources.csv_file import column, read_csv
+from cadr.data.sources.labels import class_order, index_labels
 from cadr.errors import DataError
 
 LARGEST = float(np.finfo(np.float32).max)

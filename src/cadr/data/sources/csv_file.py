@@ -1,0 +1,62 @@
+"""CSV files in UTF-8 with a line of column names."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from cadr.data.reason import listed, reason
+from cadr.errors import DataError
+
+
+class CsvError(DataError):
+    """A CSV file cannot be read as a table."""
+
+
+def read_csv(path: Path) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """The header of a CSV file and its rows with their line numbers; every row has as many cells as the header."""
+    lines = _rows(path)
+    header = [cell.strip() for cell in next(lines, (0, []))[1]]
+    if not header or header == [""]:
+        raise CsvError(f"{path} is empty; expected a line with the names of the columns")
+    twice = sorted({c for c in header if header.count(c) > 1})
+    if twice:
+        raise CsvError(f"{path}: column {twice[0]!r} is there twice")
+    return header, _checked(path, header, lines)
+
+
+def column(path: Path, header: list[str], name: str) -> int:
+    if name not in header:
+        raise CsvError(f"{path} has no column {name!r}; its columns are {listed(header)}")
+    return header.index(name)
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(_without_nul(path, file), strict=True)
+            for row in reader:
+                yield reader.line_num, row
+    except UnicodeDecodeError as error:
+        raise CsvError(f"{path} is not UTF-8 (byte {error.object[error.start]:#04x}); save it as UTF-8") from error
+    except csv.Error as error:
+        raise CsvError(f"{path}, line {reader.line_num}: {reason(error)}") from error
+    except OSError as error:
+        raise CsvError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _without_nul(path: Path, lines: Iterable[str]) -> Iterator[str]:
+    for number, line in enumerate(lines, start=1):
+        if "\0" in line:
+            raise CsvError(f"{path}, line {number}: there is a NUL character; this is not a text file")
+        yield line
+
+
+def _checked(path: Path, header: list[str], lines: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
+    for number, row in lines:
+        if not row:
+            continue  # a blank line
+        if len(row) != len(header):
+            raise CsvError(f"{path}, line {number}: expected {len(header)} cells, got {len(row)}")
+        yield number, row
