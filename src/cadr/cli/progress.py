@@ -10,6 +10,7 @@ from typing import Any
 from cadr.cli.table import fancy
 
 Record = dict[str, Any]
+EVALUATION_SECONDS = 2.0  # between plain lines about evaluations: a run of seconds makes a hundred of them
 QUIET_SECONDS = 30.0  # between plain lines about training alone
 
 
@@ -57,19 +58,22 @@ class _Lines:
         if kind == "start":
             self.steps = record["steps"]
             self._say(record["message"])
-        elif kind == "evaluation":
+        elif kind == "evaluation" and (self._silent_for(EVALUATION_SECONDS) or record["step"] == self.steps):
             self._say(f"{self._where(record)}, accuracy {record['accuracy']:.2f} %, GM {record['gm']:.2f} %")
         elif kind == "warning":
             self._say(f"warning: {record['message']}")
         elif kind == "finished":
             self._say(record["message"])
-        elif time.monotonic() - self.spoke > QUIET_SECONDS:
+        elif kind == "train" and self._silent_for(QUIET_SECONDS):
             self._say(f"{self._where(record)}, loss {record['loss']:.4f}")
 
     def _where(self, record: Record) -> str:
         where = f"step {record['step']:,} of {self.steps:,}"
         pace = record.get("timing", {}).get("steps_per_second")
         return f"{where}, {pace:.1f} steps/s, {duration(time_left(self.steps, record))} left" if pace else where
+
+    def _silent_for(self, seconds: float) -> bool:
+        return time.monotonic() - self.spoke > seconds
 
     def _say(self, text: str) -> None:
         print(self.label + text, flush=True)
