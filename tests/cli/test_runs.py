@@ -1,0 +1,40 @@
+"""Waiting for processes that may have been killed."""
+
+import queue
+from types import SimpleNamespace
+
+import pytest
+
+from cadr.cli.runs import _next
+from cadr.errors import TrainingError
+
+
+class Answers:
+    """A queue that is empty so many times."""
+
+    def __init__(self, empty, answer=None):
+        self.empty, self.answer = empty, answer
+
+    def get(self, timeout):
+        self.empty -= 1
+        if self.empty >= 0:
+            raise queue.Empty
+        return self.answer
+
+
+def workers(*exitcodes):
+    return [SimpleNamespace(exitcode=code) for code in exitcodes]
+
+
+def test_an_answer_is_waited_for_while_processes_live_or_have_ended_well():
+    assert _next(Answers(3, (1, {"last": 2.0})), workers(None, 0)) == (1, {"last": 2.0})
+
+
+def test_a_killed_process_is_no_endless_wait():
+    with pytest.raises(TrainingError, match=r"killed by signal 9 .*the same command continues"):
+        _next(Answers(3), workers(None, -9))
+
+
+def test_a_defect_in_a_process_is_not_put_down_to_the_input():
+    with pytest.raises(RuntimeError, match="traceback stands above"):
+        _next(Answers(3), workers(1, None))
