@@ -32,10 +32,15 @@ def _mix(bits: Tensor) -> Tensor:
     return bits ^ _shift_right(bits, 31)
 
 
-def key(seed: int, step: Tensor, stream: int) -> Tensor:
-    """One key per (seed, step, stream); `step` is an int64 scalar tensor on the device that will draw."""
+def keys(seed: int, step: Tensor, streams: int) -> Tensor:
+    """A key for each stream 0, 1, … of a step; `step` is an int64 scalar tensor on the device that will draw."""
     mixed = _mix(step + _signed((seed * 0xD1342543DE82EF95 + 1) % (1 << 64)))
-    return _mix(mixed + _signed(((stream + 1) * 0x9E3779B97F4A7C15) % (1 << 64)))
+    return _mix(mixed[..., None] + torch.arange(1, streams + 1, device=step.device) * _GOLDEN)
+
+
+def key(seed: int, step: Tensor, stream: int) -> Tensor:
+    """The key of one stream."""
+    return keys(seed, step, stream + 1)[..., stream]
 
 
 def split(parent: Tensor, stream: int) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -40,6 +42,16 @@ class Flat:
             for offset, (shape, stride) in zip(self._offsets, self._layout, strict=True)
         ]
 
+    def collect(self, flat: Tensor, values: Sequence[Tensor]) -> None:
+        """Copy one tensor per parameter into the flat one: in one launch where the memory orders agree."""
+        targets, sources = [], []
+        for offset, (shape, stride), value in zip(self._offsets, self._layout, values, strict=True):
+            targets.append(flat[offset : offset + shape.numel()])
+            if value.stride() != (stride or _contiguous(shape)):
+                value = torch.empty_strided(shape, stride or _contiguous(shape), device=flat.device).copy_(value)
+            sources.append(value.as_strided((shape.numel(),), (1,)))
+        torch._foreach_copy_(targets, sources)
+
     def adopt(self, model: nn.Module) -> tuple[Tensor, list[nn.Parameter]]:
         """Move the model's parameters into a new flat tensor; returns it and them, in this order."""
         parameters = dict(model.named_parameters())
@@ -49,6 +61,10 @@ class Flat:
             view.copy_(parameter.detach())
             parameter.data = view
         return flat, ordered
+
+
+def _contiguous(shape: torch.Size) -> tuple[int, ...]:
+    return torch.empty(shape, device="meta").stride()
 
 
 def _dense(p: Tensor) -> bool:

@@ -56,6 +56,7 @@ class Step:
             # Shapes never change: the fastest convolution is worth searching for. And bf16 is coarser than TF32.
             torch.backends.cudnn.benchmark = True
             torch.backends.cuda.matmul.allow_tf32 = self.half
+            torch.backends.cudnn.allow_tf32 = self.half
         self.model = model.to(self.device)
         if self.on_gpu and inputs.is_image:
             self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -67,7 +68,6 @@ class Step:
         self.average, _ = flat.adopt(self.average_model)
         _share_buffers(self.model, self.average_model)
         self.gradient, self.velocity = torch.zeros_like(self.weights), torch.zeros_like(self.weights)
-        self.gradients = flat.views(self.gradient)
 
         facts = inputs.facts(training.steps)
         self.state = {name: value.to(self.device) for name, value in algorithm.init(facts).items()}
@@ -111,7 +111,7 @@ class Step:
         with torch.no_grad():
             if getattr(self.views, "learns", False):
                 self._learn_views()
-            torch._foreach_copy_(self.gradients, list(gradients))
+            self.flat.collect(self.gradient, gradients)
             self.finish(batch.index, terms.detach(), output)
 
     def _make_batch(self) -> Batch:

@@ -10,6 +10,7 @@ from torch import Tensor
 from cadr.data import draw
 from cadr.data.option import option
 from cadr.errors import ConfigError
+from cadr.views import on_device
 from cadr.views.ctaugment import (
     Policy,
     carry_out,
@@ -57,12 +58,23 @@ class ImageViews:
     def weak(self, images: Tensor, key: Tensor) -> Tensor:
         """uint8 (n, h, w, 3) to uint8 (n, h, w, 3)."""
         n, height, width, _ = images.shape
-        shift = min(height, width) // 8 if self.shift is None else self.shift
+        shift = self._shift(images)
+        if on_device.applies(images):
+            return on_device.weak_view(images, key, flip=self.flip, shift=shift)
         return move(images, draw_moves(key, n, height, width, flip=self.flip, shift=shift))
+
+    def _shift(self, images: Tensor) -> int:
+        return min(images.shape[1:3]) // 8 if self.shift is None else self.shift
 
     def strong_view(self, images: Tensor, key: Tensor, state: dict[str, Tensor]) -> Tensor:
         """uint8 (n, h, w, 3) to uint8 (n, h, w, 3)."""
         n, height, width, _ = images.shape
+        size = round(self.cutout * min(height, width))
+        if on_device.applies(images) and not self.learns:
+            shift = self._shift(images)
+            return on_device.strong_view(
+                images, key, flip=self.flip, shift=shift, operations=self.operations, cutout=size
+            )
         views = self.weak(images, draw.split(key, 0))
         if self.learns:
             for turn in range(self.operations):
@@ -72,7 +84,7 @@ class ImageViews:
         else:
             views = randaugment(views, draw.split(key, 1), self.operations)
         row, column = draw_centres(draw.split(key, 2), n, height, width)
-        return cutout(views, row, column, round(self.cutout * min(height, width)))
+        return cutout(views, row, column, size)
 
     def probe(self, images: Tensor, key: Tensor) -> tuple[Tensor, list[Policy]]:
         """Views of labelled images that try any operation at any level, and what was done to each."""

@@ -15,7 +15,10 @@ def grey(images: Tensor) -> Tensor:
 
 
 def blend(start: Tensor, end: Tensor, factor: Tensor) -> Tensor:
-    """start + factor (end − start), in float32 and truncated, as `Image.blend`; beyond [0, 1] it extrapolates."""
+    """start + factor (end − start), in float32 and truncated, as `Image.blend`; beyond [0, 1] it extrapolates.
+
+    Exact where product and sum are rounded separately; a compiler that contracts them can move it by one grey level.
+    """
     origin = start.to(torch.float32)
     return (origin + factor.to(torch.float32) * (end - start)).clamp(0, 255).to(torch.uint8)
 

@@ -1,0 +1,18 @@
+"""CUDA C++ compiled for the card at hand, on first use, by the compiler library that PyTorch brings along."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+
+@cache
+def kernel(sources: tuple[Path, ...], expression: str, shared: int = 0, options: tuple[str, ...] = ()) -> Any:
+    """The kernel that `expression` names (a function, or an instance of a template), with `shared` bytes to use."""
+    text = "\n".join(source.read_text(encoding="utf-8") for source in sources)
+    compiled = torch.cuda._compile_kernel(text, expression, nvcc_options=list(options))
+    compiled.set_shared_memory_config(shared)
+    return compiled

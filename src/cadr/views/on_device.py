@@ -1,0 +1,52 @@
+"""Weak and strong views of images in one launch each, on CUDA devices. Equal to the tensor code, which defines them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from cadr import nvrtc
+
+_SOURCES = (Path(__file__).parent / "kernels" / "views.cu",)
+_OPTIONS = ("--fmad=false",)  # products and sums are rounded separately, as Pillow and the tensor code round them
+_THREADS = 256
+_MOST_SHARED = 160 * 1024
+
+
+def _shared_bytes(images: Tensor) -> int:
+    pixels = images.shape[1] * images.shape[2]
+    return 2 * (-(-pixels * 3 // 16) * 16) + (768 + 8) * 4
+
+
+def applies(images: Tensor) -> bool:
+    return (
+        images.is_cuda
+        and torch.version.hip is None
+        and images.shape[-1] == 3
+        and _shared_bytes(images) <= _MOST_SHARED
+        and not torch.compiler.is_compiling()
+    )
+
+
+def weak_view(images: Tensor, key: Tensor, *, flip: bool, shift: int) -> Tensor:
+    n, height, width, _ = images.shape
+    images, views = images.contiguous(), torch.empty_like(images, memory_format=torch.contiguous_format)
+    nvrtc.kernel(_SOURCES, "weak_view", 0, _OPTIONS)(
+        grid=(n, 1, 1), block=(_THREADS, 1, 1), args=[images, key, views, n, height, width, shift, int(flip)]
+    )
+    return views
+
+
+def strong_view(images: Tensor, key: Tensor, *, flip: bool, shift: int, operations: int, cutout: int) -> Tensor:
+    n, height, width, _ = images.shape
+    images, views = images.contiguous(), torch.empty_like(images, memory_format=torch.contiguous_format)
+    shared = _shared_bytes(images)
+    nvrtc.kernel(_SOURCES, "strong_view", shared, _OPTIONS)(
+        grid=(n, 1, 1),
+        block=(_THREADS, 1, 1),
+        shared_mem=shared,
+        args=[images, key, views, n, height, width, shift, int(flip), operations, cutout],
+    )
+    return views
