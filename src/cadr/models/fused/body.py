@@ -82,34 +82,30 @@ class _OwnUnit:
         self.unit, self.norm_after, self.weights = unit, norm_after, weights
 
     def forward(self, x: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
-        unit, side, weights = self.unit, x.shape[1], self.weights
+        unit, weights = self.unit, self.weights
         self.x, self.table = x, table
-        self.z, self.table_z, _ = launch.conv(
-            Source("ACTIVATED", x, table), weights[unit.conv1].ahead, unit.norm2, side=side
-        )
+        self.z, self.table_z, _ = launch.conv(Source("ACTIVATED", x, table), weights[unit.conv1].ahead, unit.norm2)
         skip = x
         if unit.shortcut is not None:
             self.h = launch.activate(x, table)
             skip = _convolve(self.h, unit.shortcut, weights[unit.shortcut].plain)
         middle = Source("ACTIVATED", self.z, self.table_z)
-        out, out_table, _ = launch.conv(middle, weights[unit.conv2].ahead, self.norm_after, side=side, residual=skip)
+        out, out_table, _ = launch.conv(middle, weights[unit.conv2].ahead, self.norm_after, residual=skip)
         return out, out_table
 
     def backward(self, dout: Source, gradients: Gradients) -> Source:
         """The gradient of x, as something to read."""
-        unit, side, weights = self.unit, self.x.shape[1], self.weights
-        g2, _, norm2 = launch.conv(dout, weights[unit.conv2].back, unit.norm2, side=side, z=self.z, table=self.table_z)
-        dw2 = launch.weight_gradient(Source("ACTIVATED", self.z, self.table_z), dout, g2.shape[-1], side=side)
+        unit, weights = self.unit, self.weights
+        g2, _, norm2 = launch.conv(dout, weights[unit.conv2].back, unit.norm2, z=self.z, table=self.table_z)
+        dw2 = launch.weight_gradient(Source("ACTIVATED", self.z, self.table_z), dout, g2.shape[-1])
         extra = None
         if unit.shortcut is not None:
             extra, gradients[unit.shortcut.weight] = _convolve_back(
                 dout.tensor, self.h, unit.shortcut, weights[unit.shortcut].plain
             )
         dz = Source("GRADIENT", g2, self.table_z, self.z)
-        g1, _, norm1 = launch.conv(
-            dz, weights[unit.conv1].back, unit.norm1, side=side, z=self.x, table=self.table, residual=extra
-        )
-        dw1 = launch.weight_gradient(Source("ACTIVATED", self.x, self.table), dz, g1.shape[-1], side=side)
+        g1, _, norm1 = launch.conv(dz, weights[unit.conv1].back, unit.norm1, z=self.x, table=self.table, residual=extra)
+        dw1 = launch.weight_gradient(Source("ACTIVATED", self.x, self.table), dz, g1.shape[-1])
         gradients[unit.conv1.weight], gradients[unit.conv2.weight] = nchw(dw1), nchw(dw2)
         gradients[unit.norm1.weight], gradients[unit.norm1.bias] = norm1
         gradients[unit.norm2.weight], gradients[unit.norm2.bias] = norm2
@@ -169,6 +165,15 @@ def _our_layers(network: Residual, side: int) -> list[nn.Conv2d]:
     return layers
 
 
+def _widen(gradients: list[Tensor]) -> list[Tensor]:
+    """All in fp32, in one launch: the library's weight gradients come in bf16."""
+    half = [gradient for gradient in gradients if gradient.dtype != torch.float32]
+    wide = [torch.empty_like(gradient, dtype=torch.float32) for gradient in half]
+    torch._foreach_copy_(wide, half)
+    replaced = iter(wide)
+    return [gradient if gradient.dtype == torch.float32 else next(replaced) for gradient in gradients]
+
+
 class _Body(torch.autograd.Function):
     """Images → mean of the last activations, (n, channels) fp32."""
 
@@ -182,7 +187,7 @@ class _Body(torch.autograd.Function):
         norms = [unit.norm1 for unit in units[1:]] + [network.norm]
         pixels = nhwc(images)
         if stem in own:
-            x, table, _ = launch.conv(Source("IMAGE", pixels), weights[stem].ahead, units[0].norm1, side=side)
+            x, table, _ = launch.conv(Source("IMAGE", pixels), weights[stem].ahead, units[0].norm1)
         else:
             x, table = launch.statistics(_convolve(pixels, stem, weights[stem].plain), units[0].norm1)
         steps: list[_OwnUnit | _LibraryUnit] = []
@@ -204,11 +209,11 @@ class _Body(torch.autograd.Function):
         for step in reversed(steps):
             dx = step.backward(dx, gradients)
         if own_stem:
-            dw = launch.weight_gradient(Source("IMAGE", pixels), dx, 16, side=pixels.shape[1])
+            dw = launch.weight_gradient(Source("IMAGE", pixels), dx, 16)
             gradients[network.stem.weight] = nchw(dw)[:, :3]
         else:
             _, gradients[network.stem.weight] = _convolve_back(dx.tensor, pixels, network.stem, stem_weight)
-        return None, None, *(gradients[parameter].to(parameter.dtype) for parameter in parameters)
+        return None, None, *_widen([gradients[parameter] for parameter in parameters])
 
 
 def body(network: Residual, images: Tensor) -> Tensor:

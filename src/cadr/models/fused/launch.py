@@ -13,18 +13,17 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-_SOURCES = ("common.cuh", "conv.cu", "weight_gradient.cu", "norm.cu")
+from cadr import nvrtc
+
+_SOURCES = tuple(
+    Path(__file__).parent / "kernels" / name for name in ("common.cuh", "conv.cu", "weight_gradient.cu", "norm.cu")
+)
 _ROWS = 7
 Read = Literal["PLAIN", "ACTIVATED", "GRADIENT", "IMAGE"]
 
 
-@cache
 def _kernel(expression: str, shared: int) -> Any:
-    folder = Path(__file__).parent / "kernels"
-    source = "\n".join((folder / name).read_text(encoding="utf-8") for name in _SOURCES)
-    compiled = torch.cuda._compile_kernel(source, expression)
-    compiled.set_shared_memory_config(shared)
-    return compiled
+    return nvrtc.kernel(_SOURCES, expression, shared)
 
 
 @cache
@@ -56,22 +55,9 @@ class Source:
         )
 
 
-@dataclass(frozen=True)
-class Tiling:
-    """How a convolution is cut: rows a tile, groups a block, m-tiles a pass, outputs a block."""
-
-    rows: int
-    groups: int
-    tiles: int
-    outputs: int
-
-
-def tiling(inputs: int, outputs: int, side: int) -> Tiling:
-    if side == 32:
-        return Tiling(16, 3, 4, outputs)
-    if side == 16:
-        return Tiling(16, 3, 2, 64)
-    return Tiling(8, 2, 1, 64)
+# How a convolution of 32×32 images is cut: rows a tile, groups of four warps a block, rows of 16 pixels a warp at once.
+_ROWS_A_TILE, _GROUPS, _STRIP = 16, 3, 4
+_SIDE = 32
 
 
 def _flag(value: bool) -> str:
@@ -83,11 +69,9 @@ def conv(
     weights: Tensor,  # (9, outputs, inputs) bf16
     norm: nn.BatchNorm2d,  # forward: of what comes out; backward: the one whose activation went in
     *,
-    side: int,
     residual: Tensor | None = None,
     z: Tensor | None = None,
     table: Tensor | None = None,
-    cut: Tiling | None = None,
 ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
     """Forward (no `z`): output, its table. Backward: g behind the activation of `z`, with `table` completed.
 
@@ -96,25 +80,22 @@ def conv(
     _, outputs, inputs = weights.shape
     backward = z is not None
     device, images = weights.device, source.tensor.shape[0]
-    cut = tiling(inputs, outputs, side) if cut is None else cut
-    output = torch.empty(images, side, side, outputs, dtype=torch.bfloat16, device=device)
+    output = torch.empty(images, _SIDE, _SIDE, outputs, dtype=torch.bfloat16, device=device)
     if table is None:
         table = torch.empty(_ROWS, outputs, device=device)
-    across = outputs // cut.outputs
-    down = multiprocessors(device) // across
     gradients = (
         (torch.empty(outputs, device=device), torch.empty(outputs, device=device)) if backward else (table, table)
     )
     pitch = inputs * 2 + 16
-    shared = 9 * cut.outputs * pitch + cut.groups * (cut.rows + 2) * (side + 2) * pitch + 3 * cut.outputs * 4
+    shared = 9 * outputs * pitch + _GROUPS * (_ROWS_A_TILE + 2) * (_SIDE + 2) * pitch + 3 * outputs * 4
     name = (
-        f"conv<{inputs},{outputs},{side},{cut.rows},{cut.groups},{cut.tiles},{cut.outputs},{source.how},"
+        f"conv<{inputs},{outputs},{_SIDE},{_ROWS_A_TILE},{_GROUPS},{_STRIP},{source.how},"
         f"{_flag(backward)},{_flag(residual is not None)}>"
     )
     tensor, before, in_table = source.arguments()
     _kernel(name, shared)(
-        grid=(down, across, 1),
-        block=(128 * cut.groups, 1, 1),
+        grid=(multiprocessors(device), 1, 1),
+        block=(128 * _GROUPS, 1, 1),
         shared_mem=shared,
         args=[
             tensor,
@@ -139,11 +120,11 @@ def conv(
     return output, table, gradients
 
 
-def weight_gradient(source: Source, gradient: Source, inputs: int, *, side: int) -> Tensor:
+def weight_gradient(source: Source, gradient: Source, inputs: int) -> Tensor:
     """(outputs, 3, 3, inputs) fp32."""
     outputs = gradient.tensor.shape[-1]
     device, images = gradient.tensor.device, gradient.tensor.shape[0]
-    rows = 16
+    rows, side = _ROWS_A_TILE, _SIDE
     blocks = multiprocessors(device)
     partial = torch.empty(blocks, outputs * 9 * inputs, device=device)
     tiles = (rows + 2) * (side + 2) * (inputs * 2 + 16) + rows * side * (outputs * 2 + 16)
