@@ -34,6 +34,7 @@ from cadr.views import ImageViews, to_model
 from cadr.views.cutout import cutout, draw_centres
 from cadr.views.operations import IDENTITY, OPERATIONS
 from cadr.views.randaugment import draw_operations, randaugment
+from cadr.views.weak import draw_moves, move
 
 
 def sample(batch: int, side: int) -> np.ndarray:
@@ -133,43 +134,60 @@ def kernels(function: Callable[[], Tensor]) -> int:
 
 def on_gpu(batch: int, side: int) -> dict[str, float | str]:
     images = torch.from_numpy(sample(batch, side)).cuda()
-    step = torch.zeros((), dtype=torch.int64, device="cuda")
-    found: dict[str, float | str] = {}
-    for name, views in {"RandAugment": ImageViews(), "CTAugment": ImageViews(strong="ctaugment")}.items():
-        state = views.init("cuda")
+    views, learning = ImageViews(), ImageViews(strong="ctaugment")
+    rates = {device: learning.init(device) for device in ("cuda", "cpu")}
 
-        def strong(images: Tensor, step: Tensor, views: ImageViews = views, state: dict[str, Tensor] = state) -> Tensor:
-            return views.strong_view(images, draw.key(1, step, 0), state)
+    def strong(images: Tensor, step: Tensor) -> Tensor:
+        return views.strong_view(images, draw.key(1, step, 0), {})
 
-        expected = ImageViews.strong_view(views, images.cpu(), draw.key(1, step.cpu(), 0), views.init())
-        found |= _both(name, strong, images, step, expected)
+    def tensors(images: Tensor, step: Tensor) -> Tensor:
+        """The strong view by tensor operations alone, whatever else there is for this device."""
+        key = draw.key(1, step, 0)
+        moved = move(images, draw_moves(draw.split(key, 0), batch, side, side, flip=True, shift=side // 8))
+        centres = draw_centres(draw.split(key, 2), batch, side, side)
+        return cutout(randaugment(moved, draw.split(key, 1)), *centres, side // 2)
 
     def weak(images: Tensor, step: Tensor) -> Tensor:
-        return ImageViews().weak(images, draw.key(1, step, 0))
+        return views.weak(images, draw.key(1, step, 0))
+
+    def ctaugment(images: Tensor, step: Tensor) -> Tensor:
+        return learning.strong_view(images, draw.key(1, step, 0), rates[images.device.type])
 
     def model(images: Tensor, step: Tensor) -> Tensor:
         return to_model(images, torch.bfloat16)
 
-    found |= _both("weak", weak, images, step, weak(images.cpu(), step.cpu()))
-    found |= _both("to_model", model, images, step, model(images.cpu(), step.cpu()))
-    return found
-
-
-def _both(
-    name: str, function: Callable[[Tensor, Tensor], Tensor], images: Tensor, step: Tensor, expected: Tensor
-) -> dict[str, float | str]:
-    """Eager and compiled: time, kernels, and how many values differ from the CPU's (contraction can move a level)."""
+    compiled = torch.compile(tensors, fullgraph=True, dynamic=False)
     found: dict[str, float | str] = {}
-    variants = {"eager": function, "compiled": torch.compile(function, fullgraph=True, dynamic=False)}
-    for variant, call in variants.items():
-        try:
-            got = call(images, step)
-            found[f"{name} {variant} kernels"] = kernels(partial(call, images, step))
-            found[f"{name} {variant} ms"] = replayed(partial(call, images, step))
-            found[f"{name} {variant} share differing"] = (got.cpu() != expected).double().mean().item()
-        except Exception as error:  # a variant that fails must not hide the other's figures
-            found[f"{name} {variant} failed"] = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+    for name, function, reference in [
+        ("strong, as trained with", strong, strong),
+        ("strong, tensor code", tensors, strong),
+        ("strong, tensor code compiled", compiled, strong),
+        ("weak", weak, weak),
+        ("strong, ctaugment", ctaugment, ctaugment),
+        ("to_model", model, model),
+    ]:
+        found |= measured(name, function, reference, images)
     return found
+
+
+def measured(
+    name: str,
+    function: Callable[[Tensor, Tensor], Tensor],
+    reference: Callable[[Tensor, Tensor], Tensor],
+    images: Tensor,
+) -> dict[str, float | str]:
+    """Time, kernels, and the share of values that differ from the CPU's (contraction can move a grey level)."""
+    step = torch.zeros((), dtype=torch.int64, device=images.device)
+    call = partial(function, images, step)
+    try:
+        differing = (call().cpu() != reference(images.cpu(), step.cpu())).double().mean().item()
+        return {
+            f"{name}: ms": replayed(call),
+            f"{name}: kernels": kernels(call),
+            f"{name}: share differing from CPU": differing,
+        }
+    except Exception as error:  # one way that fails must not hide the others' figures
+        return {f"{name}: failed": f"{type(error).__name__}: {error}".splitlines()[0][:300]}
 
 
 def main() -> None:
@@ -196,7 +214,7 @@ def main() -> None:
         assert isinstance(values, dict)
         for name, value in values.items():
             print(
-                f"  {part}  {name:34s} {value:>10.4f}" if isinstance(value, float) else f"  {part}  {name:34s} {value}"
+                f"  {part}  {name:50s} {value:>10.4f}" if isinstance(value, float) else f"  {part}  {name:50s} {value}"
             )
     if arguments.out:
         arguments.out.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
