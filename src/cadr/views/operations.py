@@ -84,26 +84,28 @@ def _where(chosen: Tensor, yes: Coefficients, no: Coefficients) -> Coefficients:
 
 
 def grouped(images: Tensor, operation: Tensor, amount: Tensor) -> Tensor:
-    """Sort the images by operation, kinds together, do each operation's on its own, and put them back in order."""
+    """Sort the images by operation, kinds together, do each operation's in place, and put them back in order."""
     _, height, width, channels = images.shape
     counts = torch.bincount(operation, minlength=len(OPERATIONS)).tolist()
     rows = dict(zip(OPERATIONS, torch.split(operation.argsort(), counts), strict=True))
     names = [name for name in (*AFFINE, *TABLES, *FILTERS, "identity") if len(rows[name])]
-    order = torch.cat([rows[name] for name in names])
     sizes = [len(rows[name]) for name in names]
-    parts = dict(zip(names, torch.split(images.index_select(0, order), sizes), strict=True))
+    order = torch.cat([rows[name] for name in names])
+    result = images.index_select(0, order)
+    parts = dict(zip(names, torch.split(result, sizes), strict=True))  # these share the memory of `result`
     amounts = dict(zip(names, torch.split(amount.index_select(0, order), sizes), strict=True))
-    result = []
     moved = [name for name in names if name in AFFINE]
+    mapped = [name for name in names if name in TABLES]
+    first = sum(len(parts[name]) for name in moved)
+    second = first + sum(len(parts[name]) for name in mapped)
     if moved:
         each = [AFFINE[name](amounts[name], height, width) for name in moved]
         a, b, c, d, e, f = (torch.cat(values) for values in zip(*each, strict=True))
-        result.append(transform(torch.cat([parts[name] for name in moved]), (a, b, c, d, e, f)))
-    mapped = [name for name in names if name in TABLES]
+        result[:first] = transform(result[:first], (a, b, c, d, e, f))
     if mapped:
         tables = [TABLES[name](parts[name], amounts[name]).expand(-1, -1, channels) for name in mapped]
-        result.append(look_up(torch.cat([parts[name] for name in mapped]), torch.cat(tables)))
-    result += [FILTERS[name](parts[name], amounts[name]) for name in names if name in FILTERS]
-    if "identity" in parts:
-        result.append(parts["identity"])
-    return torch.cat(result).index_select(0, order.argsort())
+        result[first:second] = look_up(result[first:second], torch.cat(tables))
+    for name in names:
+        if name in FILTERS:
+            parts[name].copy_(FILTERS[name](parts[name], amounts[name]))
+    return result.index_select(0, order.argsort())
