@@ -33,9 +33,14 @@ class Source:
     image_size: int | None = option(None, "side in pixels to which images are resized")
     split: str | None = option(None, "split.json that says who keeps a label, instead of a protocol")
     held_out: int = option(0, "training examples kept out of both streams and evaluated on instead of the test set")
+    validation: float = option(
+        0.2, "share of the labels held out to evaluate and calibrate on, where there is no test set; 0: none"
+    )
+    ignore_columns: tuple[str, ...] = option((), "columns of a table that are no features: identifiers, dates, notes")
 
     def __post_init__(self) -> None:
         at_least(self.held_out, 0, "held_out")
+        share(self.validation, "validation")
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ class Training:
     device: str = option("auto", "auto, cpu, cuda or cuda:N")
     precision: str = option("auto", "auto (bf16 on a GPU, fp32 on a CPU), fp32 or bf16")
     compile: str = option(
-        "auto", "what torch.compile takes: auto (all on a GPU, none on a CPU), none, losses, or all (the network too)"
+        "auto", "what torch.compile takes: none, losses, or all (the network too); auto is all where that pays"
     )
 
     def __post_init__(self) -> None:

@@ -89,12 +89,13 @@ class Step:
         self._compile(training.compile)
 
     def _compile(self, what: str) -> None:
-        """Hand losses and update, and the network unless it is written out, to torch.compile; views are kernels."""
-        what = what if what != "auto" else "all" if self.on_gpu else "none"
+        """Hand losses, update and network to torch.compile; a network that is written out gains too little by it."""
         self.loss: Callable[[Batch], Output] = self._loss
         self.network: Callable[[Tensor], Tensor] = self._network
         self.finish: Callable[[Tensor, Tensor, Output], None] = self._finish
         by_hand = getattr(self.model, "handles_precision", False) or fused.available(self.model, self.device)
+        if what == "auto":
+            what = "all" if self.on_gpu and not by_hand else "none"
         if by_hand or what == "losses":
             self.network = torch.compiler.disable(self._network)  # type: ignore[no-untyped-call]
         if what != "none":
