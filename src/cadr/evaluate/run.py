@@ -31,20 +31,19 @@ def evaluate_run(
     if inputs.test_examples is None:
         raise DataError(f"{prepared.pool.name} has no test set, so there is nothing to evaluate on.")
     half = is_half(prepared.config.training.precision, prepared.device)
-    trained = _averaged(prepared, tensors)
-    held_out = prepared.split is not None and prepared.split.held_out
+    trained = averaged(prepared, tensors)
     return {
         "dataset": prepared.pool.name,
         "step": int(tensors["step"]),
         "steps": prepared.config.training.steps,
-        "on": "held_out" if held_out else "test",
+        "on": prepared.judged_on,
         "examples": len(inputs.test_examples),
         "class_names": list(prepared.pool.class_names),
         **scores(evaluate(trained, inputs, half)),
     }
 
 
-def _averaged(prepared: Prepared, tensors: dict[str, Any]) -> nn.Module:
+def averaged(prepared: Prepared, tensors: dict[str, Any]) -> nn.Module:
     """The model with the averaged weights and the running statistics of a checkpoint."""
     state = prepared.model.state_dict()
     for kind in ("average.", "buffer."):
