@@ -6,18 +6,22 @@ An algorithm is a frozen dataclass whose fields are the paper's hyper-parameters
     loss(model, batch, state) -> Output           named terms whose sum is the objective
 
 `loss` runs inside a captured graph: static shapes, no branch on data, no tensor made from Python numbers on the fly.
+What else a method needs from the training loop it declares: see `Algorithm`, and `Refreshing` for slow work on the
+state between steps, outside the graph.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from cadr.errors import ConfigError
+from cadr.estimate.prior import at_least_float32
 
 State = dict[str, Tensor]
 Terms = dict[str, Tensor]
@@ -29,21 +33,24 @@ class Facts:
     """What is known about the data before training."""
 
     num_classes: int
-    labelled_counts: Tensor  # (C,) float
+    labelled_counts: Tensor  # (C,) float, of the labels that were given: no generation adds to them
     num_examples: int  # rows of the stream and labelled rows outside it
     num_unlabelled: int  # rows of the stream
     labelled_in_stream: bool
-    steps: int
+    steps: int  # of this generation
+    generation: int = 0  # how many went before
 
 
 class Batch(NamedTuple):
-    """Views ready for the model."""
+    """Views ready for the model. Several views of the same U examples follow one another: `weak.chunk(weak_views)`."""
 
     labelled: Tensor
     labels: Tensor
-    weak: Tensor
-    strong: Tensor
+    weak: Tensor  # weak_views · U rows
+    strong: Tensor  # strong_views · U rows
     index: Tensor  # type: ignore[assignment]  # (U,) positions in the unlabelled stream; hides tuple.index
+    key: Tensor = torch.zeros((), dtype=torch.int64)  # for random numbers of the method's own, see data/draw.py
+    step: Tensor = torch.zeros((), dtype=torch.int64)  # steps done in this generation
 
 
 class Output(NamedTuple):
@@ -55,15 +62,92 @@ class Output(NamedTuple):
     prior: Tensor  # (C,) P̂ after this step
 
 
-class Algorithm(Protocol):
-    def init(self, facts: Facts) -> State: ...
+class Algorithm(ABC):
+    """The two methods, and what the loop heeds beside them: a class attribute or field of the name says otherwise."""
 
-    def loss(self, model: Model, batch: Batch, state: State) -> Output: ...
+    @abstractmethod
+    def init(self, facts: Facts) -> State:
+        """The state before the first step, of every generation."""
+
+    @abstractmethod
+    def loss(self, model: Model, batch: Batch, state: State) -> Output:
+        """One step."""
+
+    @property
+    def weak_views(self) -> int:
+        """Weak views of each unlabelled example."""
+        return 1
+
+    @property
+    def strong_views(self) -> int:
+        """Strong views of each unlabelled example."""
+        return 1
+
+    @property
+    def balanced_labels(self) -> bool:
+        """Whether labelled batches hold all classes alike."""
+        return False
+
+    @property
+    def auxiliary(self) -> int:
+        """Outputs of the network behind those of the classes, in training only: a second linear head."""
+        return 0
+
+    @property
+    def rotates(self) -> bool:
+        """Whether views are turned by quarters of a turn, which only square images can be."""
+        return False
+
+    @property
+    def selects(self) -> bool:
+        """Whether each pseudo-label is used or not; if so, using none or all of them is worth a warning."""
+        return True
+
+    @property
+    def capturable(self) -> bool:
+        """Whether a step can be captured in a CUDA graph."""
+        return True
+
+    @property
+    def generations(self) -> int:
+        """How often training starts afresh, on labels that `enlarge` adds to; they share the steps evenly."""
+        return 1
+
+    def enlarge(self, predicted: Tensor, facts: Facts) -> Tensor:
+        """The labels (n,) that join the given ones in the next generation, −1 for none.
+
+        `predicted` (n, C) are the averaged model's probabilities for the unlabelled rows that were given no label.
+        """
+        return torch.full((len(predicted),), -1)
+
+
+@runtime_checkable
+class Refreshing(Protocol):
+    """An algorithm whose state is worked on every so many steps, where shapes and branches are free."""
+
+    @property
+    def refresh_every(self) -> int: ...
+
+    def refresh(self, state: State, done: int, steps: int) -> State:
+        """The state after `done` of `steps` steps, with the same keys, shapes and dtypes."""
 
 
 def forward(model: Model, *inputs: Tensor) -> tuple[Tensor, ...]:
-    """One pass over the concatenation, so that batch normalisation sees all views together, in every method."""
-    return torch.split(model(torch.cat(inputs)), [part.shape[0] for part in inputs])
+    """One pass over the concatenation, so that batch normalisation sees all views together, in every method.
+
+    Half-precision logits are widened here, once: terms that nearly cancel would otherwise be rounded one by one.
+    """
+    return torch.split(at_least_float32(model(torch.cat(inputs))), [part.shape[0] for part in inputs])
+
+
+def untracked(model: Model, *inputs: Tensor) -> tuple[Tensor, ...]:
+    """As `forward`, but the running statistics of batch normalisation stay as they are."""
+    return forward(getattr(model, "untracked", model), *inputs)  # a plain function has no statistics
+
+
+def ramp(step: Tensor, length: Tensor) -> Tensor:
+    """step / length, at most 1: a weight that rises linearly. A length of 0 gives 1 at once."""
+    return torch.where(length > 0, step / length, 1.0).clamp(max=1.0)
 
 
 def check_range(name: str, value: float, low: float, high: float) -> None:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import torch
 
-from cadr.algorithms.base import Batch, Facts, Model, Output, State, check_range, forward
+from cadr.algorithms.base import Algorithm, Batch, Facts, Model, Output, State, check_range, forward
 from cadr.data.option import option
 from cadr.estimate.prior import uniform_prior, update_prior
 from cadr.functional import cross_entropy, impute, predictions
 
 
 @dataclass(frozen=True)
-class Supervised:
+class Supervised(Algorithm):
     """Cross-entropy on the labelled batch; the unlabelled one only passes through batch normalisation."""
 
     momentum: float = option(0.99, "Momentum of the moving average of predictions, P̂, which is only watched.")
