@@ -1,0 +1,187 @@
+"""From run folders to the page."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from cadr.config import CHOICES
+from cadr.data.pool import Pool
+from cadr.errors import CadrError, ConfigError
+from cadr.evaluate.report.examples import disagreements, worth_labelling
+from cadr.evaluate.report.labels import Labels, labels_of
+from cadr.evaluate.report.look import Look, look
+from cadr.evaluate.report.page import render
+from cadr.evaluate.report.reproduce import command, settings
+from cadr.evaluate.report.run import Run, clean, read_runs
+from cadr.evaluate.report.sections import Classes, beliefs, learning, mistakes, name_of, pseudo_labels
+from cadr.evaluate.report.tables import by_class, summary
+from cadr.train.prepare import fingerprint
+
+EXAMPLES = 12
+ROWS = 10_000
+
+_WHY_NEXT = (
+    "The unlabelled examples whose labels would make the doubly robust estimate of the loss most certain. Each adds "
+    "(1 − φ)/φ · (loss − imputed loss)² to the variance of that estimate, where φ is the propensity of its class, and "
+    "its label would remove that term. As the class is not known, the term is averaged over what it may be. So these "
+    "are examples that may be of a seldom labelled class, and of which the model is not sure. The terms add up: the "
+    "first k are the best k to label together."
+)
+
+
+def write_report(
+    runs: Sequence[Path | str],
+    out: Path | str,
+    *,
+    pool: Pool | None = None,
+    model: nn.Module | None = None,
+    device: str = "auto",
+    rows: int = ROWS,
+) -> list[str]:
+    """Write the report on `runs` to the file `out`; what had to be left out comes back in words.
+
+    `pool` and `model` are for runs that were trained on a pool or a network of your own. At most `rows` unlabelled
+    examples are looked at.
+    """
+    if not runs:
+        raise ConfigError("a report needs at least one run; name the folder of one")
+    read = read_runs([Path(run) for run in runs])
+    sizes = {run.num_classes for run in read}
+    if len(sizes) > 1:
+        raise ConfigError(
+            f"runs of one report must have the same classes; these have {' and '.join(map(str, sorted(sizes)))}"
+        )
+    looks, problems = _look_all(read, pool, model, device, rows)
+    names = next((tuple(map(clean, one.pool.class_names)) for one in looks.values()), None)
+    for one in looks.values():
+        if tuple(map(clean, one.pool.class_names)) != names:
+            raise ConfigError("runs of one report must have the same classes; these have other names")
+    page = render(_content(read, looks, names or tuple(map(str, range(sizes.pop()))), problems, Path(out)))
+    Path(out).write_text(page, encoding="utf-8")
+    return problems
+
+
+def _look_all(
+    runs: Sequence[Run], pool: Pool | None, model: nn.Module | None, device: str, rows: int
+) -> tuple[dict[str, Look], list[str]]:
+    """By run name. A report without pictures is better than none: what cannot be opened again is said and left out."""
+    looks: dict[str, Look] = {}
+    problems = []
+    for run in runs:
+        try:
+            looks[run.name] = look(run, pool, model, device, rows)
+        except (CadrError, OSError) as error:
+            problems.append(
+                f"The data or the model of {run.name} could not be opened again, so that its labels and examples are "
+                f"not shown: {clean(str(error))}"
+            )
+    return looks, problems
+
+
+def _content(
+    runs: Sequence[Run], looks: dict[str, Look], names: tuple[str, ...], problems: Sequence[str], out: Path
+) -> dict[str, Any]:
+    groups = _labels(runs, looks, names)
+    first = next(iter(looks.values()), None)
+    counts = None if first is None else [int((first.labels == c).sum()) for c in range(len(names))]
+    same = len({id(group) for group in groups.values()}) == 1
+    classes = Classes(names, counts if same else None)
+    known = any(one.pool.hidden_labels is not None and one.part != "validation" for one in looks.values())
+    body = [
+        {"anchor": "learning", "name": "Accuracy", "figures": learning(runs, classes)},
+        {"anchor": "pseudo-labels", "name": "Pseudo-labels", "figures": pseudo_labels(runs, classes, known)},
+        {"anchor": "beliefs", "name": "Thresholds and P̂", "figures": beliefs(runs, classes)},
+        {"anchor": "mistakes", "name": "Mistakes", "figures": mistakes(runs, classes, looks)},
+    ]
+    body = [section for section in body if section["figures"]]
+    dataset = next((r.finished["dataset"] for r in runs if r.finished), runs[0].config.data)
+    labels = list({id(group): group for group in groups.values()}.values())
+    sections = [("labels", "Labels")] if labels else []
+    sections += [(str(section["anchor"]), str(section["name"])) for section in body]
+    sections += [("examples", "Examples")] if looks else []
+    sections += [("classes", "Classes"), ("settings", "Settings"), ("reproduce", "Reproduce")]
+    return {
+        "title": f"{clean(str(dataset))}: " + (runs[0].name if len(runs) == 1 else f"{len(runs)} runs"),
+        "subtitle": _subtitle(runs, first),
+        "sections": sections,
+        "runs": runs,
+        "labels": labels,
+        "warnings": [*problems, *(w for group in labels for w in group.warnings), *_unfinished(runs), *_warnings(runs)],
+        "summary": summary(runs),
+        "body": body,
+        "looks": [_examples(run, runs, looks[run.name], groups[run.name], names) for run in runs if run.name in looks],
+        "why_next": _WHY_NEXT,
+        "by_class": by_class(runs, classes, labels[0].propensity if len(labels) == 1 else None),
+        "settings": sorted(settings([run.config for run in runs]), key=lambda row: not row[2]),
+        "reproduce": [_reproduce(run) for run in runs],
+        "report_command": shlex.join(["cadr", "report", *(clean(str(r.path)) for r in runs), "--out", clean(str(out))]),
+    }
+
+
+def _labels(runs: Sequence[Run], looks: dict[str, Look], names: tuple[str, ...]) -> dict[str, Labels]:
+    """By run name; runs on the same labels share one."""
+    together: dict[str, list[Run]] = {}
+    for run in runs:
+        if run.name in looks:
+            together.setdefault(_labels_key(looks[run.name]), []).append(run)
+    found = {}
+    for group in together.values():
+        of = ", ".join(run.name for run in group) if len(together) > 1 else ""
+        found.update(dict.fromkeys((run.name for run in group), labels_of(looks[group[0].name], group, names, of)))
+    return found
+
+
+def _labels_key(look: Look) -> str:
+    return fingerprint(dataclasses.replace(look.pool, labels=look.labels))
+
+
+def _examples(run: Run, runs: Sequence[Run], one: Look, labels: Labels, names: tuple[str, ...]) -> dict[str, Any]:
+    seen = len(one.unlabelled)
+    among = f"all {seen:,}" if seen == one.num_unlabelled else f"{seen:,} of the {one.num_unlabelled:,}"
+    return {
+        "of": name_of(run, runs),
+        "disagreements": disagreements(one, names, EXAMPLES),
+        "next": worth_labelling(one, labels.propensity, names, EXAMPLES),
+        "next_note": f"Chosen among {among} unlabelled examples." if seen else "Every example has a label.",
+    }
+
+
+def _reproduce(run: Run) -> dict[str, str]:
+    result = run.finished
+    facts = []
+    if result is None:
+        facts.append(f"not finished: step {run.step:,} of {run.config.training.steps:,}")
+    else:
+        facts += [f"{key} {result[key]}" for key in ("commit", "torch", "device", "split_sha256") if result[key]]
+        if result["model"] not in CHOICES["model"]:
+            facts.append(f"trained from Python with a network of its own, {result['model']}")
+    return {"name": run.name, "command": clean(command(run.config, str(run.path))), "facts": "; ".join(facts) + "."}
+
+
+def _subtitle(runs: Sequence[Run], first: Look | None) -> str:
+    if first is None:
+        return f"{runs[0].num_classes} classes."
+    labelled = int((first.labels >= 0).sum())
+    return f"{len(first.pool.examples):,} examples, {labelled:,} of them labelled, {first.pool.num_classes} classes."
+
+
+def _unfinished(runs: Sequence[Run]) -> list[str]:
+    return [
+        f"{run.name} is not finished: it is at step {run.step:,} of {run.config.training.steps:,}."
+        for run in runs
+        if run.finished is None
+    ]
+
+
+def _warnings(runs: Sequence[Run]) -> list[str]:
+    return [
+        clean(record["message"]) if len(runs) == 1 else f"{run.name}: {clean(record['message'])}"
+        for run in runs
+        for record in run.of("warning")
+    ]

@@ -1,0 +1,88 @@
+"""Single examples to look at: confident disagreements with known labels, and missing labels worth asking for."""
+
+from __future__ import annotations
+
+import base64
+import io
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from cadr.evaluate.report.look import Look
+from cadr.evaluate.report.run import clean
+from cadr.evaluate.report.worth_labelling import variance_removed
+
+_SIDE = 96  # pixels; larger pictures are made smaller, smaller ones are enlarged by the page
+_GUESSES = 3
+
+
+@dataclass(frozen=True)
+class Example:
+    name: str
+    picture: str | None  # data: address of a PNG file
+    label: str | None
+    part: str  # labelled, unlabelled, or what the run is judged on
+    guesses: tuple[tuple[str, float], ...]  # class and probability, the most likely first
+    share: float | None = None  # of the variance that its label would remove
+
+
+def disagreements(look: Look, names: tuple[str, ...], most: int) -> list[Example]:
+    """Examples whose known label is not what the model predicts, the most confident first."""
+    pool = look.pool
+    groups = [("labelled", pool.examples, look.labelled, pool.labels[look.labelled], look.on_labelled)]
+    if look.on_part is not None and pool.test_examples is not None and pool.test_labels is not None:
+        rows = np.arange(len(pool.test_labels))
+        groups.append((look.part, pool.test_examples, rows, pool.test_labels, look.on_part))
+    found = []
+    for part, examples, rows, labels, probabilities in groups:
+        for i in np.flatnonzero(probabilities.argmax(1) != labels):
+            guesses = _guesses(probabilities[i], names)
+            found.append((part, examples, int(rows[i]), names[int(labels[i])], guesses))
+    found.sort(key=lambda one: -one[4][0][1])
+    return [
+        Example(_name(look, part, row), _picture(examples[row]), label, part, guesses)
+        for part, examples, row, label, guesses in found[:most]
+    ]
+
+
+def worth_labelling(look: Look, propensity: NDArray[np.float64], names: tuple[str, ...], most: int) -> list[Example]:
+    """The unlabelled examples whose labels would remove most of the variance; see `worth_labelling.py`."""
+    removed = variance_removed(look.on_unlabelled, propensity)
+    total = removed.sum()
+    shown = []
+    for i in np.argsort(-removed, kind="stable")[:most]:
+        if removed[i] > 0:
+            row = int(look.unlabelled[i])
+            guesses = _guesses(look.on_unlabelled[i], names)
+            share = float(removed[i] / total)
+            picture = _picture(look.pool.examples[row])
+            shown.append(Example(_name(look, "unlabelled", row), picture, None, "unlabelled", guesses, share))
+    return shown
+
+
+def _guesses(probabilities: NDArray[np.float64], names: tuple[str, ...]) -> tuple[tuple[str, float], ...]:
+    best = np.argsort(-probabilities, kind="stable")[:_GUESSES]
+    return tuple((names[int(c)], float(probabilities[c])) for c in best)
+
+
+def _name(look: Look, part: str, row: int) -> str:
+    """What the row is called: a file, or a number in the data or in the part that the run is judged on."""
+    if part not in ("labelled", "unlabelled"):
+        if look.rows_of_part is None:
+            return f"{part.replace('_', ' ')} example {row}"
+        row = int(look.rows_of_part[row])
+    return f"row {row}" if look.pool.identifiers is None else clean(look.pool.identifiers[row])
+
+
+def _picture(example: NDArray[Any]) -> str | None:
+    """The example as an image inside the page, if it is one."""
+    if example.ndim != 3:
+        return None
+    image = Image.fromarray(np.ascontiguousarray(example))
+    image.thumbnail((_SIDE, _SIDE))
+    content = io.BytesIO()
+    image.save(content, "PNG", optimize=True)
+    return "data:image/png;base64," + base64.b64encode(content.getvalue()).decode()

@@ -1,0 +1,57 @@
+"""A confusion matrix: truth down, prediction across, the darker the larger the share of its row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from cadr.evaluate.report.figures.svg import drawing, shortened, tag, text
+
+_WIDTH, _LEFT, _TOP = 360.0, 78.0, 34.0
+_MOST_WRITTEN = 14  # classes up to which there is room for numbers
+_MOST_NAMED = 36  # and for the names
+
+
+def matrix(title: str, names: Sequence[str], counts: Sequence[Sequence[int]]) -> Markup:
+    size = (_WIDTH - _LEFT - 4) / len(names)
+    parts = [text("predicted", (_LEFT + _WIDTH) / 2, 11, "middle"), text("true", _LEFT - 6, _TOP - 8, "end")]
+    if len(names) <= _MOST_NAMED:
+        parts += _names(names, size)
+    for row, (name, line) in enumerate(zip(names, counts, strict=True)):
+        total = sum(line)
+        for column, count in enumerate(line):
+            share = count / total if total else 0.0
+            said = f"{name} predicted as {names[column]}: {count} of {total}"
+            parts.append(_cell(row, column, count, share, size, said, len(names) <= _MOST_WRITTEN))
+    side = _TOP + size * len(names)
+    parts.append(tag("rect", x=_LEFT, y=_TOP, width=size * len(names), height=size * len(names), class_="frame"))
+    return drawing(_WIDTH, side + 4, title, _in_words(names, counts), *parts, kind="matrix")
+
+
+def _names(names: Sequence[str], size: float) -> list[Markup]:
+    small = "tiny" if size < 11 else None
+    parts = []
+    for i, name in enumerate(names):
+        middle = (i + 0.5) * size
+        parts.append(text(shortened(name, 12), _LEFT - 5, _TOP + middle + 4, "end", small))
+        fitting = max(1, int(size / 6))
+        parts.append(text(shortened(name, fitting), _LEFT + middle, _TOP - 6, "middle", small))
+    return parts
+
+
+def _cell(row: int, column: int, count: int, share: float, size: float, said: str, written: bool) -> Markup:
+    x, y = _LEFT + column * size, _TOP + row * size
+    shape = tag("rect", tag("title", said), x=x, y=y, width=size, height=size, class_="heat", fill_opacity=share)
+    if not (written and count):
+        return shape
+    number = text(str(count), x + size / 2, y + size / 2 + 4, "middle", "strong" if share > 0.5 else "weak")
+    return tag("g", shape, number)
+
+
+def _in_words(names: Sequence[str], counts: Sequence[Sequence[int]]) -> str:
+    right = sum(line[i] for i, line in enumerate(counts))
+    total = sum(map(sum, counts))
+    wrong = sorted(((c, names[i], names[j]) for i, line in enumerate(counts) for j, c in enumerate(line) if i != j))
+    worst = "; ".join(f"{true} taken for {taken} {count} times" for count, true, taken in wrong[:-4:-1] if count)
+    return f"Confusion matrix of {total} examples, {right} of them right. Most frequent mistakes: {worst or 'none'}."

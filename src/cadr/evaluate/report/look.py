@@ -1,0 +1,119 @@
+"""What a run's model makes of its data: predictions on the test part, on the labelled rows and on unlabelled ones."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from cadr.data.pool import MISSING, Pool
+from cadr.errors import CheckpointError
+from cadr.estimate.calibration import Calibration
+from cadr.estimate.propensity import class_propensity
+from cadr.evaluate.report.run import Run
+from cadr.evaluate.run import averaged
+from cadr.train import checkpoint
+from cadr.train.folder import RunFolder
+from cadr.train.inputs import Inputs
+from cadr.train.loop import CALIBRATION
+from cadr.train.network import is_half, logits_of
+from cadr.train.prepare import restore
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """Probabilities of the averaged model, calibrated where the run has a calibration, and the rows they belong to."""
+
+    pool: Pool  # as the learner saw it
+    part: str  # what the run is judged on: test, held_out or validation
+    rows_of_part: NDArray[np.int64] | None  # rows of the data, where the part was taken from them
+    labelled: NDArray[np.int64]  # rows
+    unlabelled: NDArray[np.int64]  # rows that were looked at
+    num_unlabelled: int  # that there are
+    on_labelled: NDArray[np.float64]  # (len(labelled), C)
+    on_unlabelled: NDArray[np.float64]
+    on_part: NDArray[np.float64] | None
+    on_part_before: NDArray[np.float64] | None  # calibration
+    calibration: Calibration | None
+    propensity: NDArray[np.float64]  # (C,) labelled counts over the counts that the run's last P̂ implies
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """All labels that somebody gave, those held out for validation among them."""
+        if self.rows_of_part is None or self.pool.test_labels is None:
+            return self.pool.labels
+        labels = self.pool.labels.copy()
+        labels[self.rows_of_part] = self.pool.test_labels
+        return labels
+
+
+def look(run: Run, pool: Pool | None, model: nn.Module | None, device: str, rows: int) -> Look:
+    """Open data and checkpoint again; at most `rows` unlabelled rows are looked at, evenly spread."""
+    folder = RunFolder(run.path)
+    found, _ = checkpoint.newest(folder.path)
+    if found is None:
+        raise CheckpointError(f"{run.path} holds no checkpoint.")
+    prepared = restore(folder, pool, model, device)
+    inputs = Inputs.of(prepared.pool, prepared.device)
+    half = is_half(prepared.config.training.precision, prepared.device)
+    network = averaged(prepared, found[0])
+    calibration = _calibration(run.path / CALIBRATION)
+
+    labels = prepared.pool.labels
+    stream = np.arange(len(labels)) if prepared.pool.stream is None else prepared.pool.stream
+    without = stream[labels[stream] == MISSING]
+    labelled = np.flatnonzero(labels != MISSING)
+    unlabelled = without[np.linspace(0, len(without) - 1, min(rows, len(without))).astype(np.int64)]
+
+    def logits(chosen: NDArray[np.int64]) -> Tensor:
+        return _logits(network, inputs, inputs.examples[torch.from_numpy(chosen).to(prepared.device)], half)
+
+    prior = torch.tensor(run.of("train")[-1]["prior"], dtype=torch.float64)
+    propensity = class_propensity(
+        torch.from_numpy(prepared.pool.counts).double(),
+        prior,
+        torch.tensor(len(stream)),
+        torch.tensor(bool(np.isin(labelled, stream).all())),
+    )
+    on_part = None if inputs.test_examples is None else _logits(network, inputs, inputs.test_examples, half)
+    return Look(
+        pool=prepared.pool,
+        part=prepared.judged_on,
+        rows_of_part=prepared.validation,
+        labelled=labelled,
+        unlabelled=unlabelled,
+        num_unlabelled=len(without),
+        on_labelled=_probabilities(logits(labelled), calibration),
+        on_unlabelled=_probabilities(logits(unlabelled), calibration),
+        on_part=None if on_part is None else _probabilities(on_part, calibration),
+        on_part_before=None if on_part is None else _probabilities(on_part, None),
+        calibration=calibration,
+        propensity=propensity.numpy(),
+    )
+
+
+def _logits(network: nn.Module, inputs: Inputs, examples: Tensor, half: bool) -> Tensor:
+    if len(examples) == 0:
+        return torch.empty(0, inputs.num_classes, dtype=torch.float64)
+    return torch.cat([part.cpu() for part in logits_of(network, inputs, examples, half)]).double()
+
+
+def _probabilities(logits: Tensor, calibration: Calibration | None) -> NDArray[np.float64]:
+    logged = logits.log_softmax(1) if calibration is None else calibration(logits)
+    found: NDArray[np.float64] = logged.exp().numpy()
+    return found
+
+
+def _calibration(path: Path) -> Calibration | None:
+    if not path.exists():
+        return None
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return Calibration(**content | {"correction": tuple(content["correction"])})
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path} cannot be read ({error}); delete it and continue the run.") from None

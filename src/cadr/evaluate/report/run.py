@@ -1,0 +1,92 @@
+"""What a run's folder says of itself, without its data: settings, records and result."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cadr.config import Config, name_of
+from cadr.errors import CheckpointError
+from cadr.evaluate.report.figures import Series
+from cadr.train.folder import RunFolder
+from cadr.train.record import Record
+from cadr.train.result import result, summary
+
+_BIDIRECTIONAL = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One column of the report."""
+
+    path: Path
+    name: str  # unlike that of every other run in the report
+    style: int
+    config: Config
+    records: Sequence[Record]
+    finished: dict[str, Any] | None  # result.json
+
+    @staticmethod
+    def read(path: Path, name: str, style: int) -> Run:
+        folder = RunFolder(path)
+        config = folder.config()
+        if config is None:
+            raise CheckpointError(f"{path} is not a run: it holds no config.toml; name the folder that train made.")
+        records = folder.records()
+        if not any(record["kind"] == "train" for record in records):
+            raise CheckpointError(f"{path} has nothing to report yet: no training step was recorded; train it first.")
+        finished = result(path) if (path / "result.json").exists() else None
+        return Run(path, name, style, config, records, finished)
+
+    def of(self, kind: str) -> list[Record]:
+        return [record for record in self.records if record["kind"] == kind]
+
+    @property
+    def algorithm(self) -> str:
+        return name_of(self.config.algorithm)
+
+    @property
+    def step(self) -> int:
+        return int(self.records[-1]["step"])
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.of("train")[-1]["prior"])
+
+    @property
+    def last_evaluation(self) -> Record | None:
+        return next(iter(reversed(self.of("evaluation"))), None)
+
+    def scores(self) -> dict[str, Any]:
+        """The figures of the summary: the finished result's, or the same computed from the records so far."""
+        return summary(self.of("evaluation"))
+
+    def seconds(self) -> float:
+        return float(next(r["timing"]["seconds"] for r in reversed(self.records) if "timing" in r))
+
+    def series(self, kind: str, value: Callable[[Record], float | None]) -> Series:
+        """A curve of something in the records."""
+        return Series(self.name, self.style, [(record["step"], value(record)) for record in self.of(kind)])
+
+
+def read_runs(paths: Sequence[Path]) -> list[Run]:
+    """All runs, each with a name that tells it from the others."""
+    names = [clean(path.resolve().name) for path in paths]
+    if len(set(names)) < len(names):
+        names = [clean(str(path)) for path in paths]
+    if len(set(names)) < len(names):
+        twice = next(path for path, name in zip(paths, names, strict=True) if names.count(name) > 1)
+        raise CheckpointError(f"{twice} is named twice; name every run once.")
+    return [Run.read(path, name, i) for i, (path, name) in enumerate(zip(paths, names, strict=True))]
+
+
+def clean(name: str) -> str:
+    """A name as it can be shown: no control characters, no broken encoding, nothing that turns the text around."""
+    return "".join("\N{REPLACEMENT CHARACTER}" if _unshowable(c) else c for c in name)
+
+
+def _unshowable(character: str) -> bool:
+    return unicodedata.category(character) in ("Cc", "Cs") or unicodedata.bidirectional(character) in _BIDIRECTIONAL

@@ -1,0 +1,165 @@
+"""The figures about training: what they show, of which runs, and in what words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from cadr.evaluate.report.figures import Series, lines, matrix, reliability_diagram
+from cadr.evaluate.report.figures.lines import Extent, extent_of
+from cadr.evaluate.report.figures.reliability import calibration_error, reliability
+from cadr.evaluate.report.look import Look
+from cadr.evaluate.report.run import Run
+from cadr.train.record import Record
+
+PANELS = 24  # classes that get a panel of their own
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One or several drawings under one heading; `across` sets them as small panels."""
+
+    title: str
+    caption: str
+    drawings: Sequence[tuple[str, Markup]]  # what the drawing is of (blank: no need to say), the drawing
+    across: bool = False
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The classes of a report, and in which order they are shown."""
+
+    names: tuple[str, ...]
+    counts: Sequence[int] | None  # labels of each
+
+    @property
+    def shown(self) -> list[int]:
+        """Those with a panel of their own: the ones with the fewest labels when there is no room for all."""
+        if self.counts is None:
+            return list(range(len(self.names)))[:PANELS]
+        counts = self.counts
+        return sorted(range(len(self.names)), key=lambda c: -counts[c])[-PANELS:]
+
+    def label(self, c: int) -> str:
+        return self.names[c] if self.counts is None else f"{self.names[c]} ({self.counts[c]})"
+
+
+def learning(runs: Sequence[Run], classes: Classes) -> list[Figure]:
+    """Accuracy, and what it is made of."""
+    judged = [run for run in runs if run.last_evaluation is not None]
+    if not judged:
+        return []
+    where = " or ".join(
+        sorted({str(run.last_evaluation["on"]).replace("_", "-") for run in judged if run.last_evaluation})
+    )
+    accuracy = [run.series("evaluation", lambda r: r["accuracy"]) for run in judged]
+    mean = [run.series("evaluation", lambda r: r["gm"]) for run in judged]
+    overall = [
+        ("Accuracy, %", lines("Accuracy over time", accuracy, _percent(accuracy), " %")),
+        (
+            "Geometric mean of the recalls, %",
+            lines("Geometric mean of the recalls over time", mean, _percent(mean), " %"),
+        ),
+    ]
+    return [
+        Figure(
+            "Accuracy over time",
+            f"On the {where} examples, of the averaged model. The geometric mean over the classes falls to almost "
+            "nothing when a single class is lost, which accuracy may hide.",
+            overall,
+        ),
+        _panels(judged, classes, "evaluation", "recall", "Recall of every class over time, %",
+                "The share of the class's examples that the model finds.", (0.0, 100.0)),
+    ]  # fmt: skip
+
+
+def pseudo_labels(runs: Sequence[Run], classes: Classes, truth_known: bool) -> list[Figure]:
+    """How many unlabelled examples take part, and how many of those rightly."""
+    judged = (
+        "" if truth_known else " Judged where the label is known: on the labelled examples in the unlabelled stream."
+    )
+    return [
+        _panels(runs, classes, "train", "coverage", "Pseudo-label coverage of every class, %",
+                f"The share of the class's examples with a used pseudo-label, right or wrong.{judged}", (0.0, 100.0)),
+        _panels(runs, classes, "train", "precision", "Pseudo-label precision of every class, %",
+                f"The share of the used pseudo-labels naming the class that were right.{judged}", (0.0, 100.0)),
+    ]  # fmt: skip
+
+
+def beliefs(runs: Sequence[Run], classes: Classes) -> list[Figure]:
+    """What the method itself believes and does."""
+    return [
+        _panels(runs, classes, "train", "prior", "P̂, the class distribution the model predicts, %",
+                "The moving average of the model's predictions on unlabelled examples.", (0.0, None), scale=100.0),
+        _panels(runs, classes, "train", "thresholds", "Threshold of every class",
+                "The confidence above which a pseudo-label is used.", (0.0, 1.0), unit=""),
+    ]  # fmt: skip
+
+
+def mistakes(runs: Sequence[Run], classes: Classes, looks: dict[str, Look]) -> list[Figure]:
+    """What is taken for what, and whether the model knows when it is wrong."""
+    drawings = [
+        (name_of(run, runs), matrix(f"Confusion matrix of {run.name}", classes.names, run.last_evaluation["confusion"]))
+        for run in runs
+        if run.last_evaluation is not None
+    ]
+    caption = "True class down, predicted class across; the darker, the larger the share of the true class."
+    figures = [Figure("Confusion matrix", caption, drawings)] if drawings else []
+    return figures + _reliability(runs, looks)
+
+
+def _reliability(runs: Sequence[Run], looks: dict[str, Look]) -> list[Figure]:
+    drawings = []
+    for run in runs:
+        one = looks.get(run.name)
+        if one is None or one.on_part is None or one.pool.test_labels is None:
+            continue
+        versions = [("", one.on_part)]
+        if one.calibration is not None and one.on_part_before is not None:
+            versions = [("before calibration", one.on_part_before), ("calibrated", one.on_part)]
+        for what, probabilities in versions:
+            right = probabilities.argmax(1) == one.pool.test_labels
+            bins = reliability(probabilities.max(1), right)
+            words = [w for w in (name_of(run, runs), what) if w]
+            title = f"Reliability of {run.name}" + (f", {what}" if what else "")
+            words.append(f"calibration error {100 * calibration_error(bins):.1f} %")
+            drawings.append((", ".join(words), reliability_diagram(title, bins, run.style % 8)))
+    caption = (
+        "How often predictions of a given confidence are right; on the dashed line confidence means what it says. The "
+        "larger the point, the more predictions."
+    )
+    return [Figure("Reliability", caption, drawings)] if drawings else []
+
+
+def _panels(
+    runs: Sequence[Run], classes: Classes, kind: str, field: str, title: str, caption: str,
+    ends: tuple[float | None, float | None], scale: float = 1.0, unit: str = " %",
+) -> Figure:  # fmt: skip
+    """One small chart per class with all the runs in it, on the same axes."""
+    curves = {c: [run.series(kind, _entry(field, c, scale)) for run in runs] for c in classes.shown}
+    extent = extent_of([s for group in curves.values() for s in group], *ends)
+    plain = title.split(",")[0]
+    drawings = [
+        ("", lines(f"{classes.label(c)}", group, extent, unit, small=True, of=plain)) for c, group in curves.items()
+    ]
+    if classes.counts is not None:
+        caption += " In brackets: labels of the class."
+    if len(classes.names) > PANELS:
+        caption += f" Shown are the {PANELS} classes with the fewest labels, of {len(classes.names)}."
+    return Figure(title, caption, drawings, across=True)
+
+
+def _entry(field: str, c: int, scale: float) -> Callable[[Record], float | None]:
+    return lambda record: None if record[field][c] is None else scale * record[field][c]
+
+
+def _percent(series: Sequence[Series]) -> Extent:
+    extent = extent_of(series)
+    return extent._replace(low=max(0.0, extent.low), high=min(100.0, extent.high))
+
+
+def name_of(run: Run, runs: Sequence[Run]) -> str:
+    """Said only where there are several."""
+    return run.name if len(runs) > 1 else ""

@@ -1,0 +1,64 @@
+"""The tables of the report: one line per run, one line per class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cadr.evaluate.report.run import Run
+from cadr.evaluate.report.sections import Classes
+
+Table = dict[str, Any]  # columns, rows
+
+
+def summary(runs: Sequence[Run]) -> Table:
+    """What each run came to; the headline is the median of the last ten evaluations."""
+    columns = ["run", "method", "accuracy, %", "geometric mean, %", "weakest class, %", "steps", "seconds"]
+    rows = []
+    for run in runs:
+        scores = run.scores()
+        found = [value for value in scores["recall"] or () if value is not None]
+        figures = (scores["median_10"], scores["gm"], min(found, default=None))
+        rows.append([run.name, run.algorithm, *map(written, figures), f"{run.step:,}", f"{run.seconds():,.0f}"])
+    return {"columns": columns, "rows": rows}
+
+
+def by_class(runs: Sequence[Run], classes: Classes, propensity: NDArray[np.float64] | None) -> Table:
+    """The last value of every curve."""
+    columns = ["class"]
+    if classes.counts is not None:
+        columns.append("labels")
+    if propensity is not None:
+        columns.append("propensity, %")
+    for run in runs:
+        of = f"{run.name}: " if len(runs) > 1 else ""
+        columns += [of + what for what in ("recall, %", "coverage, %", "precision, %", "threshold", "P̂, %")]
+    rows = []
+    for c, name in enumerate(classes.names):
+        row = [name]
+        if classes.counts is not None:
+            row.append(str(classes.counts[c]))
+        if propensity is not None:
+            row.append(f"{100 * propensity[c]:.3g}")
+        for run in runs:
+            row += _last(run, c)
+        rows.append(row)
+    return {"columns": columns, "rows": rows}
+
+
+def _last(run: Run, c: int) -> list[str]:
+    trained, judged = run.of("train")[-1], run.last_evaluation
+    return [
+        "–" if judged is None else written(judged["recall"][c]),
+        written(trained["coverage"][c]),
+        written(trained["precision"][c]),
+        written(trained["thresholds"][c], 3),
+        written(100.0 * trained["prior"][c]),
+    ]
+
+
+def written(value: float | None, digits: int = 1) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
