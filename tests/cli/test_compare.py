@@ -71,7 +71,7 @@ def test_a_recipe_is_compared_with_each_algorithm_taking_what_it_has(tmp_path, c
 def test_without_a_test_set_there_is_nothing_to_compare(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.savez("mine.npz", x=np.arange(40.0, dtype=np.float32).reshape(20, 2), y=np.array([0, 1] * 10))
-    assert main(["compare", "mine.npz", *TINY, "--seeds", "1"]) == 2
+    assert main(["compare", "mine.npz", *TINY, "--seeds", "1", "--validation", "0"]) == 2
     assert "no test set" in capsys.readouterr().err
 
 

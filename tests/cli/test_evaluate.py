@@ -45,7 +45,7 @@ def test_nothing_to_evaluate_is_one_sentence(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     labels = np.array([0, 1] * 10)
     np.savez("mine.npz", x=np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32), y=labels)
-    assert main(["train", "mine.npz", *TINY, "--out", "run"]) == 0
+    assert main(["train", "mine.npz", *TINY, "--validation", "0", "--out", "run"]) == 0
     capsys.readouterr()
     assert main(["evaluate", "run"]) == 2
     error = capsys.readouterr().err

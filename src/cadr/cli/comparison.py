@@ -25,7 +25,7 @@ def table(results: Results, baseline: str) -> tuple[list[str], list[list[str]]]:
                 name(method),
                 spread([accuracy(r) for r in runs]),
                 spread([r["gm"] for r in runs]),
-                spread([min(r["recall"]) for r in runs]),
+                spread([min(x for x in r["recall"] if x is not None) for r in runs]),
                 "–" if method == baseline else f"{wins} of {len(runs)} seeds",
                 f"{statistics.fmean(r['seconds'] for r in runs):.1f}",
             ]

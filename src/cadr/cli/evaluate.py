@@ -11,6 +11,8 @@ from cadr.cli.table import show_table
 if TYPE_CHECKING:
     from cadr.cli.main import Subparsers
 
+_WHERE = {"test": "test examples", "held_out": "training rows held out", "validation": "labelled rows held out"}
+
 
 def add(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
@@ -29,7 +31,7 @@ def run(namespace: Namespace) -> int:
 
     scores = evaluate_run(namespace.folder, device=namespace.device)
     columns, lines = class_table(scores, _labels(namespace.folder / "split.json"))
-    where = "training rows held out" if scores["on"] == "held_out" else "test examples"
+    where = _WHERE[scores["on"]]
     show_table(columns, lines, title=f"{scores['dataset']}, {scores['examples']:,} {where}")
     print(
         f"\nAccuracy {scores['accuracy']:.2f} %, geometric mean over the classes {scores['gm']:.2f} %, "

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from cadr.cli.table import fancy
+from cadr.train.report import duration
 
 Record = dict[str, Any]
 EVALUATION_SECONDS = 2.0  # between plain lines about evaluations: a run of seconds makes a hundred of them
@@ -30,18 +31,6 @@ def time_left(steps: int, record: Record) -> float | None:
     return (steps - record["step"]) / pace if pace else None
 
 
-def duration(seconds: float | None) -> str:
-    """3 s, 4 min 05 s, 2 h 30 min."""
-    if seconds is None:
-        return "?"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-
-
 class _Lines:
     """One line per evaluation, and a sign of life in between."""
 
@@ -62,7 +51,7 @@ class _Lines:
             self._say(f"{self._where(record)}, accuracy {record['accuracy']:.2f} %, GM {record['gm']:.2f} %")
         elif kind == "warning":
             self._say(f"warning: {record['message']}")
-        elif kind == "finished":
+        elif kind in ("hint", "finished"):
             self._say(record["message"])
         elif kind == "train" and self._silent_for(QUIET_SECONDS):
             self._say(f"{self._where(record)}, loss {record['loss']:.4f}")
@@ -104,7 +93,7 @@ class _Bar:
         if kind == "start":
             self.steps = record["steps"]
             self.bar.update(self.task, total=self.steps, completed=record["resumed"])
-        if kind in ("start", "warning", "finished"):
+        if kind in ("start", "hint", "warning", "finished"):
             self.bar.console.print(record["message"], markup=False, highlight=False)
             return
         if kind == "evaluation":

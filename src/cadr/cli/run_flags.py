@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,7 +66,8 @@ def choose(arguments: list[str]) -> Choice:
 
 def _likely_views(arguments: list[str], recipe: dict[str, Any]) -> str:
     """Whose flags to offer when nobody names the views: the data is opened only after the flags have been read."""
-    data = [recipe.get("data", ""), *arguments]
+    values_of_labels = [after for flag, after in pairwise(arguments) if flag == "--labels"]  # of a folder of images
+    data = [recipe.get("data", ""), *(a for a in arguments if a not in values_of_labels)]
     return "features" if any(str(a).endswith((".csv", ".parquet")) for a in data) else "image"
 
 

@@ -20,6 +20,9 @@ Train on half-labelled data, or on a benchmark whose labels a protocol takes awa
 DATA is a benchmark's name, a folder, an .npz, a CSV or Parquet file, or a recipe, whose values the flags override. The
 run is a folder: the same command continues it after a stop, and a finished run is left alone. The flags shown below
 are those of the chosen algorithm, protocol, model and views: add --algorithm fixmatch to see FixMatch's instead.
+
+On data of your own, network, steps, batch, lr and ema are chosen by the data where you do not give them (the defaults
+shown below are for benchmarks), and a fifth of the labels is held out to judge and calibrate the result on.
 """
 
 
@@ -46,16 +49,20 @@ def _prepare(parser: Parser, arguments: list[str]) -> None:
 
 def run(namespace: Namespace) -> int:
     from cadr.cli.main import INTERRUPTED
+    from cadr.cli.own_data import settle
     from cadr.cli.progress import follow
+    from cadr.cli.recipe_file import is_recipe
     from cadr.cli.run_flags import default_out, read_flat
     from cadr.config import Config
     from cadr.train import train
 
-    config = Config.from_dict(read_flat(namespace))
+    flat = read_flat(namespace)
+    config = Config.from_dict(flat)
     out = namespace.out or default_out(namespace.data, config)
+    config, pool = (config, None) if is_recipe(namespace.data) else settle(flat, out)
     stop_politely()
     try:
-        result = follow(train(config, out))["result"]
+        result = follow(train(config, out, pool))["result"]
     except KeyboardInterrupt:
         print(f"Stopped; the run is saved in {out}. The same command continues it.")
         return INTERRUPTED
@@ -73,7 +80,8 @@ def summary(result: dict[str, object]) -> str:
     """The headline of a finished run, with the numbers it could be mistaken for beside it."""
     if result["last"] is None:
         return "Trained; there was no test set to be judged on."
+    where = "" if result.get("evaluated_on") != "validation" else " on the labels held out"
     return (
-        f"Accuracy {result['median_10']:.2f} % (median of the last 10 evaluations; last {result['last']:.2f}, "
+        f"Accuracy{where} {result['median_10']:.2f} % (median of the last 10 evaluations; last {result['last']:.2f}, "
         f"best {result['best']:.2f}), geometric mean over the classes {result['gm']:.2f} %."
     )

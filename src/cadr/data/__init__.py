@@ -35,11 +35,13 @@ def open_data(
     labels: str | Path | None = None,
     label_column: str = "label",
     image_size: int | None = None,
+    ignore_columns: tuple[str, ...] = (),
 ) -> Pool:
     """Open a benchmark by its name, or a user's own data: a folder of images, an `.npz`, `.npy`, CSV or Parquet file.
 
     `root` is where benchmarks are looked for; `labels` names the file that labels a plain folder or an `.npy`;
-    `label_column` is the column of labels in a CSV or Parquet file; images become `image_size` × `image_size` pixels.
+    `label_column` is the column of labels in a CSV or Parquet file and `ignore_columns` are no features; images become
+    `image_size` × `image_size` pixels.
     """
     if spec in BENCHMARKS:
         return _resized(open_benchmark(str(spec), root), image_size)
@@ -57,9 +59,9 @@ def open_data(
     if suffix == ".npz":
         return _resized(open_npz(path), image_size)
     if suffix == ".csv":
-        return open_csv(path, label_column)
+        return open_csv(path, label_column, ignore_columns)
     if suffix in (".parquet", ".pq"):
-        return open_parquet(path, label_column)
+        return open_parquet(path, label_column, ignore_columns)
     raise DataError(f"{spec}: expected a folder, or a file that ends in .npz, .npy, .csv or .parquet")
 
 

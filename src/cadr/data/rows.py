@@ -13,7 +13,7 @@ from cadr.errors import ProtocolError
 Indices = NDArray[np.int64]
 
 # One stream of random numbers per use, so that none is a copy of another.
-ROWS, CLASSES, COINS, HELD_OUT, TEST = range(5)
+ROWS, CLASSES, COINS, HELD_OUT, TEST, VALIDATION = range(6)
 
 
 class Selection(NamedTuple):

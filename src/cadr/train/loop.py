@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import time
 from collections.abc import Generator, Iterator
@@ -15,16 +16,19 @@ from cadr import metrics
 from cadr.config import Config
 from cadr.data.pool import Pool
 from cadr.errors import CheckpointError, DataError
-from cadr.train import checkpoint
+from cadr.estimate.calibration import calibrate
+from cadr.train import checkpoint, input_spec
 from cadr.train.folder import RunFolder
+from cadr.train.input_spec import InputSpec
 from cadr.train.inputs import Inputs
 from cadr.train.interrupt import Deferred
-from cadr.train.network import evaluate
+from cadr.train.network import evaluate, logits_of
 from cadr.train.optimise import learning_rate
 from cadr.train.prepare import Prepared, check_unchanged, fingerprint, prepare
 from cadr.train.record import Record
 from cadr.train.report import (
     device_name,
+    duration,
     evaluation_points,
     listed,
     peak_memory_gib,
@@ -35,6 +39,9 @@ from cadr.train.report import (
 from cadr.train.result import describe_run, result, summary
 from cadr.train.step import Step
 from cadr.train.watch import Watch
+
+CALIBRATION = "calibration.json"
+_WORTH_SAYING = 20.0  # seconds
 
 
 def train(
@@ -75,6 +82,7 @@ class Run:
 
     def records(self) -> Iterator[Record]:
         yield self._start(self._resume())
+        yield from self._hint()
         for stop in [s for s in self.stops if s > self.step.done]:
             with Deferred() as interrupt:
                 self._advance(stop, interrupt)
@@ -91,8 +99,40 @@ class Run:
             except GeneratorExit:  # whoever listened has gone
                 self._save()
                 raise
+        self._calibrate()
         self.folder.write("result.json", json.dumps(self._result(), indent=1) + "\n")
         yield _finished(self.folder, f"Finished after {self.training.steps} steps.")
+
+    def _hint(self) -> Iterator[Record]:
+        """How long it will take, after the first few steps, where somebody would otherwise wait without knowing."""
+        done, left = self.step.done, self.training.steps - self.step.done
+        if not any(done < stop for stop in self.stops) or min(s for s in self.stops if s > done) <= done + 2:
+            return
+        with Deferred() as interrupt:
+            self._advance(done + 1, interrupt)  # the first step is slower than the others
+            before = self.step_seconds
+            self._advance(done + 2, interrupt)
+            seconds = (self.step_seconds - before) * left
+            if interrupt.requested:
+                self._save()
+        if interrupt.requested:
+            raise KeyboardInterrupt
+        if seconds > _WORTH_SAYING:
+            message = f"At this pace it will take about {duration(seconds)}."
+            yield {"kind": "hint", "step": self.step.done, "seconds": round(seconds), "message": message}
+
+    def _calibrate(self) -> None:
+        """Fit the probabilities to the labels held out for it; a benchmark's test labels are not for that."""
+        prepared, inputs = self.prepared, self.inputs
+        if prepared.judged_on == "test" or inputs.test_examples is None or inputs.test_labels is None:
+            return
+        logits = torch.cat(list(logits_of(self.step.average_model, inputs, inputs.test_examples, self.step.half)))
+        spec = self._input_spec()
+        fitted = calibrate(logits, inputs.test_labels, torch.tensor(spec.labels), self.step.prior, spec.rows)
+        self.folder.write(CALIBRATION, json.dumps(dataclasses.asdict(fitted), indent=1) + "\n")
+
+    def _input_spec(self) -> InputSpec:
+        return InputSpec.of(self.prepared.pool, self.inputs, self.prepared.validation is not None)
 
     def _resume(self) -> str:
         found, problem = checkpoint.recover(self.folder.path)
@@ -110,6 +150,7 @@ class Run:
                 raise DataError(f"The data have changed since {self.folder.path} was begun; start a new run.")
             self.step.load(tensors)
         self.folder.rewind(self.step.done)
+        self.folder.write(input_spec.FILE, self._input_spec().to_json())
         return problem
 
     def _save(self) -> None:
@@ -167,7 +208,7 @@ class Run:
         return {
             "kind": "evaluation",
             "step": self.step.done,
-            "on": "held_out" if self.prepared.split is not None and self.prepared.split.held_out else "test",
+            "on": self.prepared.judged_on,
             **scores(counts),
             "timing": self._timing(),
         }
@@ -180,7 +221,9 @@ class Run:
             f" on {self.step.device}: {pool.num_labelled} labels, {pool.num_streamed} unlabelled, "
             f"{pool.num_classes} classes."
         )
-        if self.inputs.test_examples is None:
+        if self.prepared.validation is not None:
+            words.append(f"{len(self.prepared.validation)} more labels are held out to evaluate and calibrate on.")
+        elif self.inputs.test_examples is None:
             words.append("There is no test set: nothing will be evaluated.")
         return {
             "kind": "start",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
 
@@ -32,11 +34,19 @@ def evaluate(model: nn.Module, inputs: Inputs, half: bool) -> Tensor:
     """Confusion counts (C, C) on the test part; waits for the device once, at the end."""
     if inputs.test_examples is None or inputs.test_labels is None:
         raise ValueError("there is no test part")
-    dtype = torch.bfloat16 if half else torch.float32
-    size = max(64, _PIXELS // inputs.test_examples[0, ..., 0].numel())
     counts = torch.zeros(inputs.num_classes, inputs.num_classes, dtype=torch.int64, device=inputs.examples.device)
-    batches = zip(torch.split(inputs.test_examples, size), torch.split(inputs.test_labels, size), strict=True)
-    for examples, labels in batches:
-        predicted = call(model, inputs.ready(examples, dtype), half).argmax(1)
-        counts += confusion(labels, predicted, inputs.num_classes)
+    start = 0
+    for logits in logits_of(model, inputs, inputs.test_examples, half):
+        labels = inputs.test_labels[start : start + len(logits)]
+        counts += confusion(labels, logits.argmax(1), inputs.num_classes)
+        start += len(logits)
     return counts.cpu()
+
+
+@torch.no_grad()
+def logits_of(model: nn.Module, inputs: Inputs, examples: Tensor, half: bool) -> Iterator[Tensor]:
+    """Logits, so many examples at a time as memory holds easily."""
+    dtype = torch.bfloat16 if half else torch.float32
+    size = max(64, _PIXELS // examples[0, ..., 0].numel())
+    for part in torch.split(examples, size):
+        yield call(model, inputs.ready(part, dtype), half)

@@ -12,9 +12,10 @@ import torch
 from torch import nn
 
 from cadr.config import VIEWS, Config, difference, name_of
-from cadr.data import open_data
+from cadr.data import open_data, validation
 from cadr.data.pool import Pool
 from cadr.data.split import Split, apply, make_split
+from cadr.data.validation import Indices
 from cadr.errors import ConfigError
 from cadr.models import MODELS, choose
 from cadr.train.folder import RunFolder
@@ -28,6 +29,14 @@ class Prepared:
     model: nn.Module
     model_name: str
     device: torch.device
+    validation: Indices | None  # rows held out from the labels where there is no test set
+
+    @property
+    def judged_on(self) -> str:
+        """What the evaluation looks at: test, held_out (of a benchmark) or validation (of one's own labels)."""
+        if self.validation is not None:
+            return "validation"
+        return "held_out" if self.split is not None and self.split.held_out else "test"
 
 
 def prepare(config: Config, folder: RunFolder, pool: Pool | None, model: nn.Module | None) -> Prepared:
@@ -38,6 +47,8 @@ def prepare(config: Config, folder: RunFolder, pool: Pool | None, model: nn.Modu
     folder.write("config.toml", prepared.config.to_toml())
     if prepared.split is not None:
         prepared.split.write(folder.path / "split.json")
+    if prepared.validation is not None:
+        folder.write(validation.FILE, validation.to_json(prepared.validation))
     return prepared
 
 
@@ -51,21 +62,30 @@ def restore(folder: RunFolder, pool: Pool | None, model: nn.Module | None, devic
 
 def _open(config: Config, folder: RunFolder, pool: Pool | None, model: nn.Module | None, device: str) -> Prepared:
     if pool is None:
-        source = config.source
-        pool = open_data(
-            config.data,
-            root=source.root,
-            labels=source.labels,
-            label_column=source.label_column,
-            image_size=source.image_size,
-        )
+        pool = open_source(config)
     split = _split(config, folder.path / "split.json", pool)
     if split is not None:
         pool = apply(pool, split)
+    rows = _validation(config, folder.path / validation.FILE, pool)
+    if rows is not None:
+        pool = validation.hold_out(pool, rows)
     config = complete(config, pool, model)
     built = model if model is not None else build_model(config, pool)
     name = type(model).__name__ if model is not None else name_of(config.model)
-    return Prepared(config, pool, split, built, name, device_of(device))
+    return Prepared(config, pool, split, built, name, device_of(device), rows)
+
+
+def open_source(config: Config) -> Pool:
+    """The data that a configuration names, as they are."""
+    source = config.source
+    return open_data(
+        config.data,
+        root=source.root,
+        labels=source.labels,
+        label_column=source.label_column,
+        image_size=source.image_size,
+        ignore_columns=source.ignore_columns,
+    )
 
 
 def complete(config: Config, pool: Pool, model: nn.Module | None = None) -> Config:
@@ -140,3 +160,12 @@ def _split(config: Config, path: Path, pool: Pool) -> Split | None:
     if config.protocol is None:
         return None
     return make_split(pool, config.protocol, config.training.seed, source.held_out)
+
+
+def _validation(config: Config, path: Path, pool: Pool) -> Indices | None:
+    """Rows held out where nothing else can be evaluated on; a continued run keeps its own."""
+    share = config.source.validation
+    if pool.test_examples is not None or pool.hidden_labels is not None or share == 0.0:
+        return None
+    rows = validation.read(path) if path.exists() else validation.choose(pool, share, config.training.seed)
+    return rows if len(rows) else None

@@ -1,11 +1,12 @@
 """What a run says while it goes on: plain dictionaries, one line each in metrics.jsonl.
 
-Every record has `kind` and `step`. Of these kinds only the middle three are written to the file:
+Every record has `kind` and `step`. Of these kinds only train, evaluation and warning are written to the file:
 
 - `start`: `steps`, `resumed` (the step continued from, 0 for a new run), `device`, `parameters`, `message`
+- `hint`: `seconds` that the rest will take, `message`; only where it is worth saying
 - `train`: `steps` covered, `loss`, `terms`, `mask`, `predicted`, `used`, `precision`, `coverage`, `prior`,
   `thresholds`, `lr`
-- `evaluation`: `on` (test or held_out), `accuracy`, `gm`, `recall`, `confusion`
+- `evaluation`: `on` (test, held_out or validation), `accuracy`, `gm`, `recall`, `confusion`
 - `warning`: `message`
 - `finished`: `message`, `result` (the content of result.json); the last record of every run that ends well
 

@@ -24,18 +24,18 @@ class TableError(DataError):
     """A table is not numeric features with a label column."""
 
 
-def open_csv(path: Path, label_column: str) -> Pool:
-    """Every column but the label is a feature; a blank label is missing."""
+def open_csv(path: Path, label_column: str, ignored: tuple[str, ...] = ()) -> Pool:
+    """Every column but the label and those ignored is a feature; a blank label is missing."""
     header, rows = read_csv(path)
     label_at = column(path, header, label_column)
-    features = tuple(name for i, name in enumerate(header) if i != label_at)
+    feature_at = _feature_columns(path, header, label_at, ignored)
+    features = tuple(header[i] for i in feature_at)
     texts: list[str] = []
     blocks: list[NDArray[np.float32]] = []
     block: list[list[float]] = []
     for line, row in rows:
         texts.append(row[label_at].strip())
-        cells = row[:label_at] + row[label_at + 1 :]
-        block.append([_number(path, line, name, cell) for name, cell in zip(features, cells, strict=True)])
+        block.append([_number(path, line, header[i], row[i]) for i in feature_at])
         if len(block) == ROWS:
             blocks.append(np.array(block, dtype=np.float32))
             block = []
@@ -43,7 +43,7 @@ def open_csv(path: Path, label_column: str) -> Pool:
     return _pool(path, np.concatenate(blocks), texts, features)
 
 
-def open_parquet(path: Path, label_column: str) -> Pool:
+def open_parquet(path: Path, label_column: str, ignored: tuple[str, ...] = ()) -> Pool:
     """As for CSV; a null label is missing."""
     try:
         pyarrow = import_module("pyarrow")
@@ -59,7 +59,7 @@ def open_parquet(path: Path, label_column: str) -> Pool:
         raise TableError(f"{path}: column {next(n for n in header if header.count(n) > 1)!r} is there twice")
     label_at = column(path, header, label_column)
     texts = [_label(value) for value in table.column(label_at).to_pylist()]
-    features = tuple(name for i, name in enumerate(header) if i != label_at)
+    features = tuple(header[i] for i in _feature_columns(path, header, label_at, ignored))
     matrix = np.empty((len(texts), len(features)), dtype=np.float32)
     for target, name in enumerate(features):
         matrix[:, target] = _feature(path, name, table.column(name), pyarrow)
@@ -73,6 +73,11 @@ def _pool(path: Path, matrix: NDArray[np.float32], texts: list[str], features: t
     return Pool(matrix, index_labels(str(path), texts, names), names, path.stem, feature_names=features)
 
 
+def _feature_columns(path: Path, header: list[str], label_at: int, ignored: tuple[str, ...]) -> list[int]:
+    out = {label_at} | {column(path, header, name) for name in ignored}
+    return [i for i in range(len(header)) if i not in out]
+
+
 def _label(value: Any) -> str:
     """Labels with gaps are often kept as floating point, where the gaps are NaN."""
     if value is None or value != value:
@@ -84,7 +89,10 @@ def _number(path: Path, line: int, name: str, cell: str) -> float:
     try:
         value = float(cell)
     except ValueError:
-        raise TableError(f"{path}, line {line}, column {name!r}: expected a number, got {cell!r}") from None
+        raise TableError(
+            f"{path}, line {line}, column {name!r}: expected a number, got {cell!r}"
+            "; if the column is no feature, leave it out with --ignore-columns"
+        ) from None
     if not math.isfinite(value) or abs(value) > LARGEST:
         raise TableError(f"{path}, line {line}, column {name!r}: {cell.strip()} is not a finite number of 32 bits")
     return value
@@ -93,7 +101,10 @@ def _number(path: Path, line: int, name: str, cell: str) -> float:
 def _feature(path: Path, name: str, values: Any, pyarrow: Any) -> NDArray[np.float64]:
     kind = values.type
     if not any(test(kind) for test in (pyarrow.types.is_integer, pyarrow.types.is_floating, pyarrow.types.is_boolean)):
-        raise TableError(f"{path}: column {name!r} is {kind}; features must be numbers")
+        raise TableError(
+            f"{path}: column {name!r} is {kind}; features must be numbers, "
+            "and what is no feature is left out with --ignore-columns"
+        )
     if values.null_count:
         row = next(i for i, value in enumerate(values) if not value.is_valid)
         raise TableError(f"{path}: column {name!r} has no value in row {row}")

@@ -1,0 +1,27 @@
+"""The settings that nobody gave, for data that are no benchmark: from the run that is there, else by the data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from cadr.config import Config
+from cadr.data import BENCHMARKS
+from cadr.data.pool import Pool
+from cadr.train.defaults import CHOSEN, defaults
+from cadr.train.folder import RunFolder
+from cadr.train.prepare import device_of, open_source
+
+
+def settle(flat: dict[str, Any], out: Path) -> tuple[Config, Pool | None]:
+    """The run that was asked for with `flat`, completed, and the data if they had to be opened for it."""
+    config = Config.from_dict(flat)
+    if config.data in BENCHMARKS or config.protocol is not None or config.source.split is not None:
+        return config, None
+    before = RunFolder(out).config()
+    if before is not None:  # a run that is continued stays what it is, on whatever machine
+        stored = before.to_dict()
+        return Config.from_dict({**{name: stored[name] for name in CHOSEN if name in stored}, **flat}), None
+    pool = open_source(config)
+    chosen = defaults(pool, flat.get("model"), device_of(config.training.device))
+    return Config.from_dict({**chosen, **flat}), pool

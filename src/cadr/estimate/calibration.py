@@ -1,0 +1,129 @@
+"""Probabilities that mean what they say, from held-out labels that are missing not at random.
+
+The calibrated logits are s·z + α·d: s = 1/temperature says how sure the model should have been, and α how much of the
+labelling bias is left in it, along d_c = log(share of class c in the population / its share among the labels). Both are
+fitted by maximum likelihood to held-out labels, each weighted by the inverse propensity of its class. Two numbers are
+what a few dozen labels can support.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from cadr.estimate.propensity import class_propensity, class_weights, effective_sample_size
+
+BINS = 15
+FOLDS = 5
+_LEAST_SLOPE = 0.02  # a temperature of 50: as good as knowing nothing
+_PRIOR_FLOOR = 1e-3  # of a uniform class share: a class that is never predicted is rare, not impossible
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """softmax(logits / temperature + correction) is calibrated; errors are expected calibration errors in percent."""
+
+    temperature: float
+    correction: tuple[float, ...]  # α·d, by class
+    prior_correction: float  # α: 0 where the model has no labelling bias left, 1 where it has all of it
+    error_before: float | None
+    error_after: float | None  # cross-fitted: every label is judged by a fit to the others
+    examples: int  # held-out labels that it was fitted to
+
+    @torch.no_grad()
+    def __call__(self, logits: Tensor) -> Tensor:
+        """Calibrated log-probabilities, (n, C)."""
+        shift = torch.tensor(self.correction, dtype=logits.dtype, device=logits.device)
+        return F.log_softmax(logits / self.temperature + shift, dim=1)
+
+
+def uncalibrated(num_classes: int) -> Calibration:
+    """What there is without held-out labels: the model's own probabilities."""
+    return Calibration(1.0, (0.0,) * num_classes, 0.0, None, None, 0)
+
+
+@torch.no_grad()
+def calibrate(logits: Tensor, labels: Tensor, labelled_counts: Tensor, prior: Tensor, rows: int) -> Calibration:
+    """Fit to held-out logits (n, C) and labels (n,).
+
+    `labelled_counts` (C,) are all labels there are, held out or not; `prior` (C,) is the class distribution of all
+    `rows` rows, labelled ones included.
+    """
+    z, counts = logits.double().cpu(), labelled_counts.double().cpu()
+    labels = labels.cpu()
+    prior = prior.double().cpu().clamp(min=_PRIOR_FLOOR / len(counts))
+    prior = prior / prior.sum()
+    propensity = class_propensity(counts, prior, torch.tensor(rows), torch.tensor(1.0))
+    weights = class_weights(propensity, counts)[labels]
+    direction = torch.log(prior / (counts / counts.sum()).clamp(min=_PRIOR_FLOOR / len(counts)))
+    direction = direction - direction.mean()
+    slope, share = fit(z, labels, direction, weights)
+    return Calibration(
+        temperature=1.0 / slope,
+        correction=tuple((share * direction).tolist()),
+        prior_correction=share,
+        error_before=100.0 * calibration_error(F.softmax(z, 1), labels, weights),
+        error_after=100.0 * calibration_error(_cross_fitted(z, labels, direction, weights), labels, weights),
+        examples=len(labels),
+    )
+
+
+def fit(logits: Tensor, labels: Tensor, direction: Tensor, weights: Tensor) -> tuple[float, float]:
+    """(s, α) by Newton's method on the weighted log-likelihood, which is concave in both.
+
+    A standard normal prior around (1, 0) keeps a few labels that are all predicted correctly from saying "be certain".
+    The weights are scaled to the number of equally weighted labels that would be as informative.
+    """
+    weights = weights * effective_sample_size(weights) / weights.sum()
+    features = torch.stack((logits, direction.expand_as(logits)))  # (2, n, C): the calibrated logits are linear in them
+    at_label = features.gather(2, labels.expand(2, -1).unsqueeze(2)).squeeze(2)  # (2, n)
+    start = torch.tensor([1.0, 0.0], dtype=logits.dtype)
+
+    def objective(theta: Tensor) -> Tensor:
+        log_likelihood = torch.tensordot(theta, at_label, 1) - torch.tensordot(theta, features, 1).logsumexp(1)
+        loss: Tensor = 0.5 * ((theta - start) ** 2).sum() - (weights * log_likelihood).sum()
+        return loss
+
+    theta, value = start, objective(start)
+    for _ in range(100):
+        p = torch.tensordot(theta, features, 1).softmax(1)  # (n, C)
+        mean = (p * features).sum(2)  # (2, n)
+        gradient = (theta - start) + ((mean - at_label) * weights).sum(1)
+        spread = features - mean.unsqueeze(2)
+        hessian = torch.eye(2, dtype=theta.dtype) + torch.einsum("n,nc,anc,bnc->ab", weights, p, spread, spread)
+        move = torch.linalg.solve(hessian, gradient)
+        size = 1.0
+        while size > 1e-8 and (new := objective(theta - size * move)) > value:
+            size /= 2
+        if size <= 1e-8:
+            break
+        theta, value = theta - size * move, new
+        if float(move.abs().max()) < 1e-10:
+            break
+    return max(float(theta[0]), _LEAST_SLOPE), float(theta[1])
+
+
+def calibration_error(probabilities: Tensor, labels: Tensor, weights: Tensor, bins: int = BINS) -> float:
+    """Expected calibration error of the predicted class: |confidence − accuracy|, averaged over bins of confidence."""
+    confidence, predicted = probabilities.max(1)
+    right = (predicted == labels).to(weights.dtype)
+    # (0, 1/bins], (1/bins, 2/bins], …
+    index = (confidence * bins).ceil().long().clamp(1, bins) - 1
+    gaps = torch.zeros(bins, dtype=weights.dtype).index_add_(0, index, weights * (confidence - right))
+    return float(gaps.abs().sum() / weights.sum())
+
+
+def _cross_fitted(logits: Tensor, labels: Tensor, direction: Tensor, weights: Tensor) -> Tensor:
+    """Calibrated probabilities of each row from a fit to the other folds."""
+    fold = torch.arange(len(labels)) % FOLDS
+    result = torch.empty_like(logits)
+    for number in range(FOLDS):
+        inside, outside = fold == number, fold != number
+        slope, share = (
+            fit(logits[outside], labels[outside], direction, weights[outside]) if outside.any() else (1.0, 0.0)
+        )
+        result[inside] = F.softmax(slope * logits[inside] + share * direction, dim=1)
+    return result
