@@ -84,34 +84,34 @@ class _OwnUnit:
     def forward(self, x: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
         unit, weights = self.unit, self.weights
         self.x, self.table = x, table
-        self.z, self.table_z, _ = launch.conv(Source("ACTIVATED", x, table), weights[unit.conv1].ahead, unit.norm2)
-        skip = x
+        entry = Source("ACTIVATED", x, table)
+        self.z, self.table_z, _ = launch.conv(entry, weights[unit.conv1].ahead, unit.norm2)
+        self.h1, skip = entry.rebuilt, x
         if unit.shortcut is not None:
-            self.h = launch.activate(x, table)
-            skip = _convolve(self.h, unit.shortcut, weights[unit.shortcut].plain)
+            skip = _convolve(self.h1, unit.shortcut, weights[unit.shortcut].plain)
         middle = Source("ACTIVATED", self.z, self.table_z)
         out, out_table, _ = launch.conv(middle, weights[unit.conv2].ahead, self.norm_after, residual=skip)
+        self.h2 = middle.rebuilt
         return out, out_table
 
-    def backward(self, dout: Source, gradients: Gradients) -> Source:
-        """The gradient of x, as something to read."""
+    def backward(self, dout: Tensor, gradients: Gradients) -> Tensor:
         unit, weights = self.unit, self.weights
-        g2, _, norm2 = launch.conv(dout, weights[unit.conv2].back, unit.norm2, z=self.z, table=self.table_z)
-        dw2 = launch.weight_gradient(Source("ACTIVATED", self.z, self.table_z), dout, g2.shape[-1])
+        g2, _, norm2 = launch.conv(
+            Source("PLAIN", dout), weights[unit.conv2].back, unit.norm2, z=self.z, table=self.table_z
+        )
+        gradients[unit.conv2.weight] = nchw(launch.weight_gradient(self.h2, dout))
         extra = None
         if unit.shortcut is not None:
             extra, gradients[unit.shortcut.weight] = _convolve_back(
-                dout.tensor, self.h, unit.shortcut, weights[unit.shortcut].plain
+                dout, self.h1, unit.shortcut, weights[unit.shortcut].plain
             )
         dz = Source("GRADIENT", g2, self.table_z, self.z)
         g1, _, norm1 = launch.conv(dz, weights[unit.conv1].back, unit.norm1, z=self.x, table=self.table, residual=extra)
-        dw1 = launch.weight_gradient(Source("ACTIVATED", self.x, self.table), dz, g1.shape[-1])
-        gradients[unit.conv1.weight], gradients[unit.conv2.weight] = nchw(dw1), nchw(dw2)
+        gradients[unit.conv1.weight] = nchw(launch.weight_gradient(self.h1, dz.rebuilt))
         gradients[unit.norm1.weight], gradients[unit.norm1.bias] = norm1
         gradients[unit.norm2.weight], gradients[unit.norm2.bias] = norm2
-        if unit.shortcut is not None:  # the first unit: the stem reads this gradient as it is
-            return Source("GRADIENT", g1, self.table, self.x)
-        return Source("PLAIN", launch.input_gradient(g1, self.x, self.table, masked=False, residual=dout.tensor))
+        skip = dout if unit.shortcut is None else None
+        return launch.input_gradient(g1, self.x, self.table, masked=False, residual=skip)
 
 
 class _LibraryUnit:
@@ -134,16 +134,16 @@ class _LibraryUnit:
         y = _convolve(self.h2, unit.conv2, weights[unit.conv2].plain)
         return launch.statistics(y, self.norm_after, residual=skip)
 
-    def backward(self, dout: Source, gradients: Gradients) -> Source:
+    def backward(self, dout: Tensor, gradients: Gradients) -> Tensor:
         unit, weights = self.unit, self.weights
-        dh2, gradients[unit.conv2.weight] = _convolve_back(dout.tensor, self.h2, unit.conv2, weights[unit.conv2].plain)
+        dh2, gradients[unit.conv2.weight] = _convolve_back(dout, self.h2, unit.conv2, weights[unit.conv2].plain)
         norm2 = launch.gradient_sums(dh2, self.z, self.table_z)
         dz = launch.input_gradient(dh2, self.z, self.table_z, masked=True)
         dh1, gradients[unit.conv1.weight] = _convolve_back(dz, self.h1, unit.conv1, weights[unit.conv1].plain)
-        skip = dout.tensor
+        skip = dout
         if unit.shortcut is not None:
             skip, gradients[unit.shortcut.weight] = _convolve_back(
-                dout.tensor, self.entry, unit.shortcut, weights[unit.shortcut].plain
+                dout, self.entry, unit.shortcut, weights[unit.shortcut].plain
             )
         if unit.activated_skip:
             dh1 = dh1 + skip
@@ -151,7 +151,7 @@ class _LibraryUnit:
         gradients[unit.norm1.weight], gradients[unit.norm1.bias] = norm1
         gradients[unit.norm2.weight], gradients[unit.norm2.bias] = norm2
         residual = None if unit.activated_skip else skip
-        return Source("PLAIN", launch.input_gradient(dh1, self.x, self.table, masked=True, residual=residual))
+        return launch.input_gradient(dh1, self.x, self.table, masked=True, residual=residual)
 
 
 def _our_layers(network: Residual, side: int) -> list[nn.Conv2d]:
@@ -205,14 +205,13 @@ class _Body(torch.autograd.Function):
         gradients: Gradients = {}
         dh = (dpooled / (x.shape[1] * x.shape[2])).to(torch.bfloat16)[:, None, None, :].expand(x.shape).contiguous()
         gradients[network.norm.weight], gradients[network.norm.bias] = launch.gradient_sums(dh, x, table)
-        dx = Source("PLAIN", launch.input_gradient(dh, x, table, masked=True))
+        dx = launch.input_gradient(dh, x, table, masked=True)
         for step in reversed(steps):
             dx = step.backward(dx, gradients)
         if own_stem:
-            dw = launch.weight_gradient(Source("IMAGE", pixels), dx, 16)
-            gradients[network.stem.weight] = nchw(dw)[:, :3]
+            gradients[network.stem.weight] = nchw(launch.weight_gradient(pixels, dx, image=True))[:, :3]
         else:
-            _, gradients[network.stem.weight] = _convolve_back(dx.tensor, pixels, network.stem, stem_weight)
+            _, gradients[network.stem.weight] = _convolve_back(dx, pixels, network.stem, stem_weight)
         return None, None, *_widen([gradients[parameter] for parameter in parameters])
 
 

@@ -6,7 +6,7 @@ Tensors are NHWC bf16. A `table` holds one batch norm's coefficients, fp32 (7, C
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -39,12 +39,19 @@ def _sums(device: torch.device) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True)
 class Source:
-    """A tensor and how it is read: plain, through batch norm and activation, or as batch norm's gradient."""
+    """A tensor and how it is read: plain, through batch norm and activation, or as batch norm's gradient.
+
+    What a convolution has rebuilt on the way in it keeps: `rebuilt` gives that, to be read plainly from then on.
+    """
 
     how: Read
     tensor: Tensor
     table: Tensor | None = None
     before: Tensor | None = None  # z, where `tensor` is the gradient behind z's activation
+
+    @cached_property
+    def rebuilt(self) -> Tensor:
+        return self.tensor if self.how in ("PLAIN", "IMAGE") else torch.empty_like(self.tensor)
 
     def arguments(self) -> tuple[Tensor, Tensor, Tensor]:
         """Tensor, z, table; what is not used is any valid pointer."""
@@ -55,9 +62,8 @@ class Source:
         )
 
 
-# How a convolution of 32×32 images is cut: rows a tile, groups of four warps a block, rows of 16 pixels a warp at once.
-_ROWS_A_TILE, _GROUPS, _STRIP = 16, 3, 4
-_SIDE = 32
+# How a convolution of 32×32 images is cut (as the kernels' sources say): rows a tile, groups of 256 threads a block.
+_SIDE, _TILE, _GROUPS, _THREADS = 32, 16, 2, 256
 
 
 def _flag(value: bool) -> str:
@@ -87,15 +93,12 @@ def conv(
         (torch.empty(outputs, device=device), torch.empty(outputs, device=device)) if backward else (table, table)
     )
     pitch = inputs * 2 + 16
-    shared = 9 * outputs * pitch + _GROUPS * (_ROWS_A_TILE + 2) * (_SIDE + 2) * pitch + 3 * outputs * 4
-    name = (
-        f"conv<{inputs},{outputs},{_SIDE},{_ROWS_A_TILE},{_GROUPS},{_STRIP},{source.how},"
-        f"{_flag(backward)},{_flag(residual is not None)}>"
-    )
+    shared = 9 * outputs * pitch + _GROUPS * (_TILE + 2) * (_SIDE + 2) * pitch + 3 * outputs * 4
+    name = f"conv<{inputs},{outputs},{_SIDE},{_TILE},{source.how},{_flag(backward)},{_flag(residual is not None)}>"
     tensor, before, in_table = source.arguments()
     _kernel(name, shared)(
         grid=(multiprocessors(device), 1, 1),
-        block=(128 * _GROUPS, 1, 1),
+        block=(_THREADS * _GROUPS, 1, 1),
         shared_mem=shared,
         args=[
             tensor,
@@ -105,6 +108,7 @@ def conv(
             tensor if residual is None else residual,
             tensor if z is None else z,
             output,
+            source.rebuilt,
             *_sums(device),
             table,
             norm.weight,
@@ -120,27 +124,16 @@ def conv(
     return output, table, gradients
 
 
-def weight_gradient(source: Source, gradient: Source, inputs: int) -> Tensor:
-    """(outputs, 3, 3, inputs) fp32."""
-    outputs = gradient.tensor.shape[-1]
-    device, images = gradient.tensor.device, gradient.tensor.shape[0]
-    rows, side = _ROWS_A_TILE, _SIDE
+def weight_gradient(h: Tensor, dz: Tensor, *, image: bool = False) -> Tensor:
+    """(outputs, 3, 3, inputs) fp32; an image's three channels count as 16 inputs."""
+    inputs, outputs = 16 if image else h.shape[-1], dz.shape[-1]
+    device, images = dz.device, dz.shape[0]
     blocks = multiprocessors(device)
     partial = torch.empty(blocks, outputs * 9 * inputs, device=device)
-    tiles = (rows + 2) * (side + 2) * (inputs * 2 + 16) + rows * side * (outputs * 2 + 16)
-    staged = rows * side * outputs * (4 if gradient.how == "GRADIENT" else 2)
-    if source.how != "IMAGE":
-        staged += (rows + 2) * side * inputs * 2
-    shared = max(tiles + staged, outputs * 9 * inputs * 4)
-    name = f"weight_gradient<{inputs},{outputs},{side},{rows},{source.how},{gradient.how}>"
-    h, _, in_table = source.arguments()
-    g, z, out_table = gradient.arguments()
-    _kernel(name, shared)(
-        grid=(blocks, 1, 1),
-        block=(384, 1, 1),
-        shared_mem=shared,
-        args=[h, in_table, g, z, out_table, partial, images],
-    )
+    buffer = (_TILE + 2) * (_SIDE + 2) * (inputs * 2 + 16) + _TILE * _SIDE * (outputs * 2 + 16)
+    shared = 2 * buffer
+    name = f"weight_gradient<{inputs},{outputs},{_SIDE},{_TILE},{'IMAGE' if image else 'PLAIN'}>"
+    _kernel(name, shared)(grid=(blocks, 1, 1), block=(384, 1, 1), shared_mem=shared, args=[h, dz, partial, images])
     out = torch.empty(outputs, 3, 3, inputs, device=device)
     _kernel("sum_partials", 0)(
         grid=(-(-out.numel() // 32), 1, 1), block=(32, 8, 1), args=[partial, out, blocks, out.numel()]

@@ -51,13 +51,21 @@ __device__ __forceinline__ void group_barrier(int group, int threads) {
 }
 
 // Groups take turns: `wait_turn` returns when the group before has called `give_turn` to this one.
-__device__ __forceinline__ void wait_turn(int group) { asm volatile("bar.sync %0, 256;" ::"r"(group + 8) : "memory"); }
-__device__ __forceinline__ void give_turn(int group) { asm volatile("bar.arrive %0, 256;" ::"r"(group + 8) : "memory"); }
-// Copies 16 bytes to shared memory while the thread goes on.
-__device__ __forceinline__ void copy_ahead(void* to, const uint4* from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
+__device__ __forceinline__ void wait_turn(int group, int threads) {
+    asm volatile("bar.sync %0, %1;" ::"r"(group + 8), "r"(2 * threads) : "memory");
 }
-__device__ __forceinline__ void await_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+__device__ __forceinline__ void give_turn(int group, int threads) {
+    asm volatile("bar.arrive %0, %1;" ::"r"(group + 8), "r"(2 * threads) : "memory");
+}
+// Copies 16 bytes (or as many zeros) to shared memory while the thread goes on; copies between two calls of `close_copies`
+// form a batch.
+__device__ __forceinline__ void copy_ahead(void* to, const uint4* from, bool zeros = false) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(zeros ? 0 : 16) : "memory");
+}
+__device__ __forceinline__ void close_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Waits until at most `open` batches are under way.
+template <int OPEN>
+__device__ __forceinline__ void await_copies() { asm volatile("cp.async.wait_group %0;" ::"n"(OPEN) : "memory"); }
 
 // How a tensor is read on its way into a convolution.
 enum Read { PLAIN = 0, ACTIVATED = 1, GRADIENT = 2, IMAGE = 3 };
@@ -95,31 +103,30 @@ __device__ __forceinline__ void load_coefficients(float (&k)[3][8], const float*
         for (int i = 0; i < 8; i++) k[r][i] = table[(row + r) * channels + first + i];
 }
 
-// COUNT vectors of 16 bytes from row `first_row` on, read as `how` says, into shared memory at `place(v)`; rows outside the
-// image become zeros. Loads go out in batches before the first is used: one at a time they would each wait for memory.
-template <int HOW, int BATCH, int COUNT, int THREADS, int SIDE, int VECTORS, typename Place>
+// ROWS_IN rows of an image from `first_row` on, read as HOW says, into shared memory at `place(v)`, v counting vectors of 16
+// bytes; rows outside the image become zeros. What was rebuilt is also kept in memory, but for the first and the last row,
+// which are other tiles' own. All loads go out before the first is used: one at a time they would each wait for memory.
+template <int HOW, int ROWS_IN, int THREADS, int SIDE, int VECTORS, typename Place>
 __device__ __forceinline__ void fill(const uint4* __restrict__ image, const uint4* __restrict__ image_second, int first_row,
-                                     const float* table, int thread, Place place) {
+                                     const float* table, uint4* __restrict__ kept, int thread, Place place) {
+    constexpr int ROW = SIDE * VECTORS, COUNT = ROWS_IN * ROW, LOADS = (COUNT + THREADS - 1) / THREADS;
+    uint4 first[LOADS], second[LOADS];
+#pragma unroll
+    for (int i = 0; i < LOADS; i++) {
+        const int v = thread + i * THREADS, row = first_row + v / ROW;
+        const int at = v < COUNT && row >= 0 && row < SIDE ? first_row * ROW + v : thread;
+        first[i] = __ldg(image + at);
+        if (HOW == GRADIENT) second[i] = __ldg(image_second + at);
+    }
     float k[3][8];
     load_coefficients<HOW>(k, table, VECTORS * 8, thread % VECTORS * 8);
-    constexpr int LOADS = (COUNT + THREADS - 1) / THREADS;
-#pragma unroll 1
-    for (int i = 0; i < LOADS; i += BATCH) {
-        uint4 first[BATCH], second[BATCH];
 #pragma unroll
-        for (int j = 0; j < BATCH; j++) {
-            const int v = thread + (i + j) * THREADS, row = first_row + v / (VECTORS * SIDE);
-            const int at = v < COUNT && row >= 0 && row < SIDE ? first_row * SIDE * VECTORS + v : thread;
-            first[j] = __ldg(image + at);
-            if (HOW == GRADIENT) second[j] = __ldg(image_second + at);
-        }
-#pragma unroll
-        for (int j = 0; j < BATCH; j++) {
-            const int v = thread + (i + j) * THREADS, row = first_row + v / (VECTORS * SIDE);
-            uint4 value = read_as<HOW>(first[j], HOW == GRADIENT ? second[j] : first[j], k);
-            if (row < 0 || row >= SIDE) value = make_uint4(0, 0, 0, 0);
-            if (v < COUNT) *(uint4*)place(v) = value;
-        }
+    for (int i = 0; i < LOADS; i++) {
+        const int v = thread + i * THREADS, row = first_row + v / ROW;
+        uint4 value = read_as<HOW>(first[i], HOW == GRADIENT ? second[i] : first[i], k);
+        if (row < 0 || row >= SIDE) value = make_uint4(0, 0, 0, 0);
+        if (v < COUNT) *(uint4*)place(v) = value;
+        if (HOW != PLAIN && v >= ROW && v < COUNT - ROW) kept[first_row * ROW + v] = value;
     }
 }
 // The same for three-channel images: pixels, not vectors; the channels beyond the third stay as they are.

@@ -1,26 +1,20 @@
 // The gradient of a 3×3, stride-1 convolution's weights: dW[o][tap][i] = Σ over pixels of dz'[p][o] · h[p + tap][i].
 //
-// Both factors are rebuilt in shared memory (h = leaky(a·z + b), dz' = A·g' + B·z' + D), so neither is ever stored. A block
-// takes tiles of TH rows; while it multiplies one, the raw bytes of the next are copied into a staging area. Of its twelve
-// warps three share a slice of the rows, one per kernel column. Every block leaves a partial sum; `sum_partials` adds them
-// in a fixed order.
-template <int CI, int CO, int S, int TH, int HOW_H, int HOW_D>
+// A block takes tiles of TH rows; while it multiplies one, the next is copied into a second buffer. Of its twelve warps three
+// share a slice of the rows, one per kernel column. Every block leaves a partial sum; `sum_partials` adds them in a fixed
+// order.
+template <int CI, int CO, int S, int TH, int HOW>  // HOW: PLAIN for h, IMAGE for the stem's three channels
 __global__ void __launch_bounds__(384, 1)
-weight_gradient(const uint4* __restrict__ input, const float* __restrict__ in_table,      // h: z before the activation
-                const uint4* __restrict__ gradient, const uint4* __restrict__ second,      // dz': g' and z', or plain
-                const float* __restrict__ out_table,
-                float* __restrict__ partial,                                               // (blocks, CO, 9, CI)
+weight_gradient(const uint4* __restrict__ input, const uint4* __restrict__ gradient,  // h and dz'
+                float* __restrict__ partial,                                          // (blocks, CO, 9, CI)
                 int images) {
     constexpr int H_PITCH = CI * 2 + 16, D_PITCH = CO * 2 + 16, COLUMNS = S + 2, HV = CI / 8, DV = CO / 8;
-    constexpr int H_BYTES = (TH + 2) * COLUMNS * H_PITCH, D_BYTES = TH * S * D_PITCH;
-    constexpr int H_COUNT = HOW_H == IMAGE ? 0 : (TH + 2) * S * HV, D_COUNT = TH * S * DV;
-    constexpr int H_LOADS = (H_COUNT + 383) / 384, D_LOADS = (D_COUNT + 383) / 384;
+    constexpr int H_BYTES = (TH + 2) * COLUMNS * H_PITCH, BUFFER = H_BYTES + TH * S * D_PITCH;
+    constexpr int H_COUNT = HOW == IMAGE ? 0 : (TH + 2) * S * HV, D_COUNT = TH * S * DV;
     constexpr int MT = CO / 16, NT = CI / 8, TILES = S / TH;
     extern __shared__ __align__(16) unsigned char shared[];
     const int thread = threadIdx.x, lane = thread % 32, warp = thread / 32, kx = warp % 3, split = warp / 3;
-    unsigned char *h_tile = shared, *d_tile = shared + H_BYTES;
-    uint4 *h_raw = (uint4*)(d_tile + D_BYTES), *d_raw = h_raw + H_COUNT, *z_raw = d_raw + D_COUNT;
-    for (int v = thread; v < (H_BYTES + D_BYTES) / 16; v += 384) ((uint4*)shared)[v] = make_uint4(0, 0, 0, 0);
+    for (int v = thread; v < 2 * BUFFER / 16; v += 384) ((uint4*)shared)[v] = make_uint4(0, 0, 0, 0);
     __syncthreads();
 
     float acc[3][MT][NT][4];
@@ -34,51 +28,32 @@ weight_gradient(const uint4* __restrict__ input, const float* __restrict__ in_ta
                 for (int e = 0; e < 4; e++) acc[x][m][n][e] = 0.f;
 
     const int total = images * TILES;
-    // A thread rebuilds exactly the vectors it copied: no barrier between the two.
-    auto fetch = [&](int t) {
-        const int image = t / TILES, row0 = t % TILES * TH;
-        const long h_base = (long)image * S * S * HV + (row0 - 1) * S * HV, d_base = ((long)image * S + row0) * S * DV;
+    auto fetch = [&](int t, unsigned char* buffer) {
+        if (t < total) {
+            const int image = t / TILES, row0 = t % TILES * TH;
+            const uint4 *h = input + (long)image * S * S * HV, *d = gradient + ((long)image * S + row0) * S * DV;
 #pragma unroll
-        for (int i = 0; i < H_LOADS; i++) {
-            const int v = thread + i * 384, row = row0 - 1 + v / (HV * S);
-            if (v < H_COUNT && row >= 0 && row < S) copy_ahead(h_raw + v, input + h_base + v);
-        }
-#pragma unroll
-        for (int i = 0; i < D_LOADS; i++) {
-            const int v = thread + i * 384;
-            if (v < D_COUNT) {
-                copy_ahead(d_raw + v, gradient + d_base + v);
-                if (HOW_D == GRADIENT) copy_ahead(z_raw + v, second + d_base + v);
+            for (int v = thread; v < H_COUNT; v += 384) {
+                const int p = v / HV, row = row0 - 1 + p / S;
+                const bool outside = row < 0 || row >= S;
+                copy_ahead(buffer + (p / S * COLUMNS + p % S + 1) * H_PITCH + v % HV * 16,
+                           outside ? h : h + (row0 - 1) * S * HV + v, outside);
             }
+#pragma unroll
+            for (int v = thread; v < D_COUNT; v += 384)
+                copy_ahead(buffer + H_BYTES + v / DV * D_PITCH + v % DV * 16, d + v);
         }
+        close_copies();
     };
-    if (blockIdx.x < total) fetch(blockIdx.x);
-    for (int t = blockIdx.x; t < total; t += gridDim.x) {
-        const int image = t / TILES, row0 = t % TILES * TH;
-        await_copies();
-        float k[3][8];  // loaded anew for every tile: there are no registers to keep it in
-        load_coefficients<HOW_H>(k, in_table, CI, thread % HV * 8);
-        if (HOW_H == IMAGE)
-            fill_image<(TH + 2) * S, 384, S>((const u16*)input + (long)image * S * S * 3, row0 - 1, thread,
+    fetch(blockIdx.x, shared);
+    for (int t = blockIdx.x, turn = 0; t < total; t += gridDim.x, turn ^= 1) {
+        unsigned char *h_tile = shared + turn * BUFFER, *d_tile = h_tile + H_BYTES;
+        fetch(t + gridDim.x, shared + (turn ^ 1) * BUFFER);
+        if (HOW == IMAGE)
+            fill_image<(TH + 2) * S, 384, S>((const u16*)input + (long)(t / TILES) * S * S * 3, t % TILES * TH - 1, thread,
                                              [&](int p) { return h_tile + (p / S * COLUMNS + p % S + 1) * H_PITCH; });
-#pragma unroll 2
-        for (int i = 0; i < H_LOADS; i++) {
-            const int v = thread + i * 384, p = v / HV, row = row0 - 1 + p / S;
-            if (v < H_COUNT) {
-                uint4 value = make_uint4(0, 0, 0, 0);
-                if (row >= 0 && row < S) value = read_as<HOW_H>(h_raw[v], value, k);
-                *(uint4*)(h_tile + (p / S * COLUMNS + p % S + 1) * H_PITCH + v % HV * 16) = value;
-            }
-        }
-        load_coefficients<HOW_D>(k, out_table, CO, thread % DV * 8);
-#pragma unroll 2
-        for (int i = 0; i < D_LOADS; i++) {
-            const int v = thread + i * 384;
-            if (v < D_COUNT)
-                *(uint4*)(d_tile + v / DV * D_PITCH + v % DV * 16) = read_as<HOW_D>(d_raw[v], HOW_D == GRADIENT ? z_raw[v] : d_raw[v], k);
-        }
+        await_copies<1>();
         __syncthreads();
-        if (t + gridDim.x < total) fetch(t + gridDim.x);
         // A warp goes down TH / 4 rows, 16 pixels at a time: of h, each step needs one row more and keeps two.
         const int k_row = (lane / 8 % 2) * 8 + lane % 8;  // which of the 16 pixels this lane points at for h
 #pragma unroll 1
