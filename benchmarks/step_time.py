@@ -87,13 +87,16 @@ def fast(inputs: Inputs, algorithm: str, width: int = 2) -> tuple[Step, dict[str
     return step, {"ms": ms, "images_per_second": IMAGES / ms * 1e3, "peak_memory_gib": peak}
 
 
-def eager(inputs: Inputs, algorithm: str) -> dict[str, float]:
-    """The same step as most code bases run it: fp32, NCHW, one kernel after the other."""
-    torch.backends.cudnn.allow_tf32 = False
-    torch.backends.cuda.matmul.allow_tf32 = False
+def eager(inputs: Inputs, algorithm: str, tf32: bool) -> dict[str, float]:
+    """The same step as most code bases run it: fp32, NCHW, one kernel after the other.
+
+    With `tf32` the convolutions may use TF32, as PyTorch lets them unless told otherwise.
+    """
     step = make_step(inputs, algorithm, precision="fp32", compile="none")
     step.model.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
     step.network = lambda x: step._network(x.contiguous())
+    torch.backends.cudnn.allow_tf32 = tf32
+    torch.backends.cuda.matmul.allow_tf32 = False
     step._upload(0, STEPS)
     for _ in range(5):
         step.compute()
@@ -103,6 +106,7 @@ def eager(inputs: Inputs, algorithm: str) -> dict[str, float]:
 
 def shares(step: Step) -> dict[str, float]:
     """Augmentation, network and optimiser measured alone; losses are what is left of the whole step."""
+    step.start(STEPS)
     batch = step._make_batch()
     x = torch.cat((batch.labelled, batch.weak, batch.strong))
     weight = torch.randn(IMAGES, step.inputs.num_classes, device=x.device)
@@ -189,8 +193,9 @@ def main() -> None:
         print(f"    {part:28s} {ms:7.3f} ms  {100 * ms / record['steps']['cadr']['ms']:5.1f} %")
     print(f"    device busy {100 * record['steps']['cadr']['busy']:.1f} %")
     for name in ("fixmatch", "cadr"):
-        record["steps"][f"{name}, eager fp32"] = eager(inputs, name)
-        print(f"{name}, eager fp32: {record['steps'][f'{name}, eager fp32']['ms']:.2f} ms", flush=True)
+        for how, tf32 in (("eager fp32", False), ("eager fp32 with TF32 convolutions", True)):
+            record["steps"][f"{name}, {how}"] = eager(inputs, name, tf32)
+            print(f"{name}, {how}: {record['steps'][f'{name}, {how}']['ms']:.2f} ms", flush=True)
     if options.wide:
         _, record["steps"]["cadr, WRN-28-8"] = fast(Inputs.of(pool(classes=100), device), "cadr", 8)
         print(f"cadr, WRN-28-8: {record['steps']['cadr, WRN-28-8']['ms']:.2f} ms", flush=True)
