@@ -1,0 +1,121 @@
+"""The written-out network is the plain one: same logits, gradients and running statistics, to bf16's precision.
+
+What needs a Hopper GPU is skipped elsewhere; how weights are laid out for the kernels is checked everywhere.
+"""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from cadr.models import WideResNet28, WideResNet37, fused
+from cadr.models.fused.body import backward_weights, forward_weights
+
+hopper = pytest.mark.skipif(
+    not torch.cuda.is_available() or torch.cuda.get_device_capability() != (9, 0), reason="needs a Hopper GPU"
+)
+
+
+def by_taps(x, taps):
+    """What the kernels compute, slowly: x (n, h, w, inputs), taps (9, outputs, inputs)."""
+    x = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    height, width = x.shape[1] - 2, x.shape[2] - 2
+    shifted = [x[:, dy : dy + height, dx : dx + width] for dy in range(3) for dx in range(3)]
+    return sum(np.einsum("nhwi,oi->nhwo", part, tap) for part, tap in zip(shifted, taps, strict=True))
+
+
+def test_forward_weights_make_the_convolution():
+    torch.manual_seed(0)
+    weight = torch.randn(2, 5, 16, 3, 3).bfloat16().float()
+    x = torch.randn(3, 16, 6, 6)
+    taps = forward_weights(weight)[1].double().numpy()
+    wanted = F.conv2d(x, weight[1], padding=1).permute(0, 2, 3, 1).numpy()
+    np.testing.assert_allclose(by_taps(x.permute(0, 2, 3, 1).double().numpy(), taps), wanted, atol=1e-4)
+
+
+def test_images_of_three_channels_are_padded_to_sixteen():
+    weight = torch.randn(1, 4, 3, 3, 3)
+    taps = forward_weights(weight)
+    assert taps.shape == (1, 9, 4, 16)
+    assert taps[..., 3:].abs().max() == 0
+    assert torch.equal(taps[0, 5, :, :3], weight[0, :, :, 1, 2].bfloat16())
+
+
+def test_backward_weights_make_the_transposed_convolution():
+    torch.manual_seed(1)
+    weight = torch.randn(1, 5, 16, 3, 3).bfloat16().float()
+    dy = torch.randn(3, 5, 6, 6)
+    taps = backward_weights(weight)[0].double().numpy()
+    wanted = F.conv_transpose2d(dy, weight[0], padding=1).permute(0, 2, 3, 1).numpy()
+    np.testing.assert_allclose(by_taps(dy.permute(0, 2, 3, 1).double().numpy(), taps), wanted, atol=1e-4)
+
+
+def test_the_plain_network_is_called_where_the_kernels_cannot_run():
+    model = WideResNet28(width=1).build(3, (3, 32, 32))
+    images = torch.zeros(2, 3, 32, 32, dtype=torch.bfloat16).to(memory_format=torch.channels_last)
+    assert not fused.available(model, torch.device("cpu"))
+    assert not fused.applies(model, images)
+
+
+def relative(a, b):
+    return ((a.double() - b.double()).norm() / b.double().norm()).item()
+
+
+def all_of(tensors, names):
+    return torch.cat([tensors[name].flatten() for name in names])
+
+
+@hopper
+@pytest.mark.parametrize(
+    ("spec", "side"),
+    [(WideResNet28(), 32), (WideResNet28(width=1), 32), (WideResNet28(width=4), 32), (WideResNet37(), 96)],
+)
+def test_logits_gradients_and_statistics_are_those_of_the_plain_network(spec, side):
+    torch.manual_seed(2)
+    plain = spec.build(10, (3, side, side)).cuda()
+    for layer in plain.modules():
+        if isinstance(layer, nn.BatchNorm2d):
+            nn.init.normal_(layer.weight, 1.0, 0.1)
+            nn.init.normal_(layer.bias, 0.0, 0.1)
+    written, cast = copy.deepcopy(plain), copy.deepcopy(plain)
+    images = torch.randn(64, 3, side, side, device="cuda").to(memory_format=torch.channels_last)
+    labels = torch.randint(10, (64,), device="cuda")
+
+    def run(model, call):
+        logits = call(model)
+        F.cross_entropy(logits.float(), labels).backward()
+        return logits, {name: p.grad for name, p in model.named_parameters()}
+
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    exact_logits, exact = run(plain, lambda model: model(images))
+    with torch.autocast("cuda", torch.bfloat16):
+        cast_logits, half = run(cast, lambda model: model(images))
+    ours_logits, ours = run(written, lambda model: fused.logits(model, images.bfloat16()))
+    assert fused.applies(written, images.bfloat16())
+    # bf16 is coarse: the yardstick is how far the library's own bf16 is from fp32.
+    assert relative(ours_logits, exact_logits) < 1.3 * relative(cast_logits, exact_logits)
+    names = list(exact)
+    assert relative(all_of(ours, names), all_of(exact, names)) < 1.2 * relative(
+        all_of(half, names), all_of(exact, names)
+    )
+    for (name, buffer), wanted in zip(written.named_buffers(), plain.buffers(), strict=True):
+        if "running" in name:
+            assert relative(buffer, wanted) < 0.02, name
+
+
+@hopper
+def test_the_same_numbers_every_time():
+    torch.manual_seed(3)
+    model = WideResNet28().build(10, (3, 32, 32)).cuda()
+    images = torch.randn(96, 3, 32, 32, device="cuda").bfloat16().to(memory_format=torch.channels_last)
+    results = []
+    for _ in range(3):
+        model.zero_grad()
+        logits = fused.logits(model, images)
+        logits.square().sum().backward()
+        results.append((logits.detach(), model.stem.weight.grad.clone()))
+    assert all(torch.equal(results[0][0], logits) for logits, _ in results)
+    assert all(torch.equal(results[0][1], gradient) for _, gradient in results)
