@@ -16,7 +16,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._pytree import tree_map
 
 from cadr import functional
-from cadr.algorithms import ALGORITHMS, CADR, CAI, FixMatch
+from cadr.algorithms import ALGORITHMS, CADR, CAI, CAP, CAPCAI, FixMatch
 from tests.algorithms import toy
 
 VARIANTS = {
@@ -24,7 +24,7 @@ VARIANTS = {
     "cadr, class propensities": CADR(propensity="class", pseudo_labels="soft"),
     "cadr, other options": CADR(form="batch", supplement_threshold="fixed", target_prior=(1.0, 2.0, 3.0, 4.0)),
     "cai, thresholds from labels": CAI(threshold_prior="label", threshold_floor=0.3),
-    "fixmatch, aligned": FixMatch(alignment="uniform", pseudo_labels="soft"),
+    "fixmatch, aligned": FixMatch(alignment="labelled", pseudo_labels="soft"),
 }
 
 
@@ -62,6 +62,11 @@ def test_step_is_a_fixed_graph_without_tensors_from_python(name):
     assert not [node for node in graph.graph.nodes if "lift_fresh" in str(node.target)]
     other = toy.batch(seed=5)
     torch.testing.assert_close(graph(weight, other, state)[1], _gradient(algorithm, weight, other, state)[1])
+
+
+@pytest.mark.parametrize("kind", [CAP, CAPCAI, CADR])
+def test_only_the_pseudo_inverse_is_kept_out_of_a_cuda_graph(kind):
+    assert [kind(form=form).capturable for form in ("straight_through", "batch", "pinv")] == [True, True, False]
 
 
 INDUCTOR = pytest.param(

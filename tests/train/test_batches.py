@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cadr.data.batches import LABELLED, UNLABELLED, indices
+from cadr.data.batches import LABELLED, UNLABELLED, balanced_indices, indices
 
 sizes = st.integers(1, 40)
 
@@ -46,3 +46,39 @@ def test_order_is_uniform():
 
 def test_order_is_fixed_for_ever():
     assert indices(1, LABELLED, 6, 4, 0, 3).tolist() == [[4, 5, 3, 1], [0, 2, 5, 3], [1, 4, 2, 0]]
+
+
+labels = st.lists(st.integers(0, 4), min_size=1, max_size=30).map(np.array)
+
+
+@settings(deadline=None)
+@given(labels, sizes, st.integers(0, 50), st.integers(1, 20), st.integers(1, 20))
+def test_balanced_rows_do_not_depend_on_where_one_begins(labels, batch, start, first, second):
+    whole = balanced_indices(7, LABELLED, labels, batch, start, start + first + second)
+    parts = (
+        balanced_indices(7, LABELLED, labels, batch, start, start + first),
+        balanced_indices(7, LABELLED, labels, batch, start + first, start + first + second),
+    )
+    assert np.array_equal(whole, np.concatenate(parts))
+    assert whole.shape == (first + second, batch)
+
+
+@settings(deadline=None)
+@given(labels)
+def test_balanced_rows_hold_every_class_once_a_round_and_every_row_once_an_epoch_of_its_class(labels):
+    classes, counts = np.unique(labels, return_counts=True)
+    rounds = 2 * int(counts.max())
+    drawn = balanced_indices(7, LABELLED, labels, len(classes), 0, rounds)
+    assert (np.sort(labels[drawn], axis=1) == classes).all()
+    for c, n in zip(classes, counts, strict=True):
+        epochs = drawn[labels[drawn] == c][: rounds // n * n].reshape(-1, n)
+        assert (np.sort(epochs, axis=1) == np.flatnonzero(labels == c)).all()
+
+
+def test_balanced_rows_are_not_in_step_with_one_another():
+    """Two classes of the same size do not go through their rows in the same order, nor do two rounds of classes."""
+    labels = np.repeat([0, 1], 300)
+    drawn = balanced_indices(7, LABELLED, labels, 600, 0, 1)[0]
+    one, other = drawn[labels[drawn] == 0], drawn[labels[drawn] == 1] - 300
+    assert (one == other).mean() < 0.05
+    assert 0.4 < (labels[drawn].reshape(-1, 2)[:, 0] == 0).mean() < 0.6

@@ -18,14 +18,14 @@ from torch import Tensor
 
 from cadr.algorithms.base import Facts, State, Terms, check_choice, check_range
 from cadr.algorithms.class_aware import ClassAwareImputation, ClassAwarePropensity
-from cadr.algorithms.imputation import Step
+from cadr.algorithms.imputation import Step, Thresholded
 from cadr.data.option import option
 from cadr.estimate.propensity import class_propensity, class_weights
 from cadr.functional import Imputed, correction, cross_entropy, impute, predictions, thresholds
 
 
 @dataclass(frozen=True)
-class CAP(ClassAwarePropensity):
+class CAP(ClassAwarePropensity, Thresholded):
     """Class-aware propensity: the labelled rows are corrected for the class marginal (Eq. 7)."""
 
     def terms(self, step: Step) -> Terms:

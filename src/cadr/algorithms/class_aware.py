@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from cadr.algorithms.base import Facts, State, Terms, check_choice, check_range, target_distribution
-from cadr.algorithms.imputation import Imputation, Step
+from cadr.algorithms.imputation import Imputation, Step, Thresholded
 from cadr.data.option import option
 from cadr.estimate.prior import log_marginal
 from cadr.functional import correction, thresholds
@@ -37,6 +37,11 @@ class ClassAwarePropensity(Imputation):
         target = torch.log(facts.num_classes * target_distribution(self.target_prior, facts.num_classes))
         return {**super().init(facts), "log_target": target}
 
+    @property
+    def capturable(self) -> bool:
+        """A pseudo-inverse waits for the host, which a CUDA graph cannot record."""
+        return self.form != "pinv"
+
     def marginal(self, step: Step) -> Tensor:
         """log p̃ relative to the target: with the value of P̂ before this step, and the gradient of its batch."""
         return log_marginal(step.weak, step.state["prior"], self.form) - step.state["log_target"]
@@ -46,7 +51,7 @@ class ClassAwarePropensity(Imputation):
 
 
 @dataclass(frozen=True)
-class ClassAwareImputation(Imputation):
+class ClassAwareImputation(Thresholded):
     """CAI's thresholds."""
 
     beta: float = option(0.5, "How far thresholds follow the class prior (β, Eq. 11); 0 is FixMatch.")
@@ -64,6 +69,6 @@ class ClassAwareImputation(Imputation):
     def init(self, facts: Facts) -> State:
         return {**super().init(facts), "labelled_counts": facts.labelled_counts.to(torch.float32)}
 
-    def class_thresholds(self, state: State, prior: Tensor) -> Tensor:
-        followed = prior if self.threshold_prior == "predicted" else state["labelled_counts"]
+    def class_thresholds(self, state: State) -> Tensor:
+        followed = state["prior" if self.threshold_prior == "predicted" else "labelled_counts"]
         return thresholds(followed, self.threshold, self.beta, self.threshold_floor)

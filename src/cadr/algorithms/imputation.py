@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from torch import Tensor
 
-from cadr.algorithms.base import Batch, Facts, Model, Output, State, Terms, check_choice, check_range, forward
+from cadr.algorithms.base import (
+    Algorithm,
+    Batch,
+    Facts,
+    Model,
+    Output,
+    State,
+    Terms,
+    check_choice,
+    check_range,
+    forward,
+)
 from cadr.data.option import option
 from cadr.estimate.prior import uniform_prior, update_prior
 from cadr.functional import Imputed, cross_entropy, impute, predictions, thresholds
@@ -21,6 +32,7 @@ class Step(NamedTuple):
     labels: Tensor  # (B,)
     weak: Tensor  # (U, C) logits of the unlabelled weak views
     strong: Tensor  # (U, C) logits of the unlabelled strong views
+    batch: Batch
     state: State  # before this step: CAP's marginal has the value of state["prior"]
     prior: Tensor  # (C,) after this step: thresholds come from it
     thresholds: Tensor  # (C,)
@@ -29,16 +41,17 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Imputation(ABC):
-    """The fields and the step; a method on top of it says which terms it adds up."""
+class Imputation(Algorithm):
+    """The fields and the step. A method says which terms it adds up, and overrides what it does differently.
 
-    threshold: float = option(0.95, "Confidence above which a pseudo-label is used (τ_o, Eq. 11).")
+    The order of a step: `observe` the weak views, `class_thresholds`, `predict`, `impute`, `terms`, `conclude`.
+    """
+
     lambda_u: float = option(1.0, "Weight of the unlabelled loss.")
     pseudo_labels: Literal["hard", "soft"] = option("hard", "Impute the predicted class, or all probabilities.")
     momentum: float = option(0.99, "Momentum of the moving average of predictions, P̂ (μ, Eq. 10).")
 
     def __post_init__(self) -> None:
-        check_range("threshold", self.threshold, 0.0, 1.0)
         check_range("momentum", self.momentum, 0.0, 1.0)
         check_choice("pseudo_labels", self.pseudo_labels, "hard", "soft")
 
@@ -47,22 +60,36 @@ class Imputation(ABC):
 
     def loss(self, model: Model, batch: Batch, state: State) -> Output:
         labelled, weak, strong = forward(model, batch.labelled, batch.weak, batch.strong)
-        prior = update_prior(state["prior"], weak, self.momentum)
-        limits = self.class_thresholds(state, prior)
-        predicted = self.predict(weak, state, prior)
-        imputed = impute(predicted, limits)
-        terms = self.terms(Step(labelled, batch.labels, weak, strong, state, prior, limits, predicted, imputed))
-        return Output(terms, {**state, "prior": prior}, imputed.labels, imputed.mask, limits, prior)
+        seen = self.observe(weak, batch, state)
+        limits = self.class_thresholds(seen)
+        predicted = self.predict(weak, batch, seen)
+        imputed = self.impute(predicted, limits, seen)
+        prior = seen["prior"]
+        step = Step(labelled, batch.labels, weak, strong, batch, state, prior, limits, predicted, imputed)
+        return Output(self.terms(step), self.conclude(step, seen), imputed.labels, imputed.mask, limits, prior)
 
-    def class_thresholds(self, state: State, prior: Tensor) -> Tensor:
-        return thresholds(prior, self.threshold, beta=0.0)
+    def observe(self, weak: Tensor, batch: Batch, state: State) -> State:
+        """The state with this batch's weak views in its averages: pseudo-labels and thresholds come from it."""
+        return {**state, "prior": update_prior(state["prior"], weak, self.momentum)}
 
-    def predict(self, weak: Tensor, state: State, prior: Tensor) -> Tensor:
+    @abstractmethod
+    def class_thresholds(self, state: State) -> Tensor:
+        """(C,) the confidence above which a pseudo-label of the class is used."""
+
+    def predict(self, weak: Tensor, batch: Batch, state: State) -> Tensor:
+        """(U, C) the probabilities that pseudo-labels are read off."""
         return predictions(weak)
+
+    def impute(self, predicted: Tensor, limits: Tensor, state: State) -> Imputed:
+        return impute(predicted, limits)
 
     @abstractmethod
     def terms(self, step: Step) -> Terms:
         """The named terms whose sum is the objective."""
+
+    def conclude(self, step: Step, state: State) -> State:
+        """The state that the next step begins with: `state` and what is remembered of this step's outcome."""
+        return state
 
     def supervised(self, step: Step) -> Terms:
         return {"supervised": cross_entropy(step.labelled, step.labels).mean()}
@@ -71,3 +98,17 @@ class Imputation(ABC):
         """Mean over all rows, used or not: a batch of few confident rows must weigh little."""
         targets = step.imputed.labels if self.pseudo_labels == "hard" else step.predicted
         return {"unlabelled": self.lambda_u * (step.imputed.mask * cross_entropy(step.strong, targets)).mean()}
+
+
+@dataclass(frozen=True)
+class Thresholded(Imputation):
+    """One threshold for all classes, for the whole run."""
+
+    threshold: float = option(0.95, "Confidence above which a pseudo-label is used (τ_o, Eq. 11).")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_range("threshold", self.threshold, 0.0, 1.0)
+
+    def class_thresholds(self, state: State) -> Tensor:
+        return thresholds(state["prior"], self.threshold, beta=0.0)
