@@ -32,7 +32,7 @@ def decided(problem: Problem) -> bool:
     return all((np.abs(losses.margin(x, by, *problem.kappa[1:])) > 1e-5).all() for x, by in rows)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("form", ["straight_through", "batch"])
 @FEW
 @given(problem=problems(kinds=MILD, priors=("skewed", "uniform"), max_classes=50))
