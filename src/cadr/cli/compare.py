@@ -6,6 +6,7 @@ algorithm runs only what is missing.
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,6 +89,7 @@ def _algorithms(parser: Parser, arguments: list[str]) -> dict[str, type[Any]]:
 
 
 def run(namespace: Namespace) -> int:
+    from cadr.cli.main import INTERRUPTED
     from cadr.cli.run_flags import stem
     from cadr.cli.runs import Job, finish
 
@@ -95,7 +97,12 @@ def run(namespace: Namespace) -> int:
     folder = namespace.out or Path("runs") / f"compare-{stem(namespace.data)}"
     jobs = [Job(config, folder / f"{name}-seed{config.training.seed}") for name, config in configs]
     results: dict[str, list[dict[str, Any]]] = {name: [] for name, _ in configs}
-    for (name, _), result in zip(configs, finish(jobs, namespace.processes), strict=True):
+    try:
+        finished = finish(jobs, namespace.processes)
+    except KeyboardInterrupt:
+        print(f"Stopped; every run so far is saved in {folder}. The same command continues.", file=sys.stderr)
+        return INTERRUPTED
+    for (name, _), result in zip(configs, finished, strict=True):
         results[name].append(result)
     show(results, next(iter(results)))
     return 0

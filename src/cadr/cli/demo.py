@@ -12,13 +12,15 @@ if TYPE_CHECKING:
     from cadr.cli.main import Subparsers
 
 METHODS = ("fixmatch", "cap", "cai", "cadr")
-SEEDS = 5
+SEEDS = 4
+# Chosen on training images held out from both streams, with seeds that the demonstration does not use.
 SETTINGS: dict[str, Any] = {
     "data": "digits",
     "protocol": "longtail",
     "n_max": 50,
     "gamma": 50.0,
-    "model": "mlp",
+    "model": "convnet",
+    "channels": 16,
     "views": "image",
     "flip": False,
     "shift": 1,
@@ -27,7 +29,7 @@ SETTINGS: dict[str, Any] = {
     "ratio": 4,
     "lr": 0.1,
     "ema": 0.99,
-    "evaluations": 100,
+    "evaluations": 50,
     "log_every": 100,
     "checkpoint_seconds": 600.0,
 }
@@ -36,7 +38,7 @@ SETTINGS: dict[str, Any] = {
 def add(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "demo",
-        help="see the effect on embedded data, in about a minute",
+        help="see the effect on embedded data, in under two minutes",
         description="Compare FixMatch with CAP, CAI and CADR on handwritten digits of which nearly all labels are "
         "missing, the more so the rarer the class is among the labelled ones.",
     )

@@ -31,11 +31,7 @@ class Job(NamedTuple):
 def finish(jobs: Sequence[Job], processes: int = 1) -> list[Result]:
     """The results in the order of the jobs; finished ones are read, unfinished ones continued."""
     stop_politely()
-    try:
-        return _in_turn(jobs) if processes == 1 else _side_by_side(jobs, processes)
-    except KeyboardInterrupt:
-        print("Stopped; every run so far is saved. The same command continues.", file=sys.stderr)
-        raise
+    return _in_turn(jobs) if processes == 1 else _side_by_side(jobs, processes)
 
 
 def _in_turn(jobs: Sequence[Job]) -> list[Result]:
