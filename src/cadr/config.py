@@ -48,6 +48,7 @@ class Optimiser:
     """Nesterov SGD with L2 on kernels, a cosine schedule over 7/16 of half a turn, and an average of the weights."""
 
     lr: float = option(0.03, "learning rate at the first step")
+    cosine: float = option(7 / 16, "share of half a turn that the learning rate's cosine runs through")
     sgd_momentum: float = option(0.9, "Nesterov momentum")
     weight_decay: float = option(5e-4, "L2 penalty on kernels (not on biases or batch norm)")
     ema: float = option(0.999, "decay of the moving average of the weights that is evaluated")
@@ -55,6 +56,7 @@ class Optimiser:
     def __post_init__(self) -> None:
         at_least(self.lr, 0.0, "lr")
         at_least(self.weight_decay, 0.0, "weight_decay")
+        share(self.cosine, "cosine")
         share(self.sgd_momentum, "sgd_momentum")
         share(self.ema, "ema")
 

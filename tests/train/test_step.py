@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from cadr.algorithms import ALGORITHMS, Batch
+from cadr.algorithms import ALGORITHMS, Batch, Refreshing, Supervised
 from cadr.config import Optimiser, Training
 from cadr.data import draw
-from cadr.data.batches import LABELLED, UNLABELLED, indices
+from cadr.data.batches import LABELLED, UNLABELLED, balanced_indices, indices
 from cadr.data.pool import Pool
 from cadr.train.flat import Flat
 from cadr.train.inputs import Inputs
@@ -64,7 +65,10 @@ def test_step_equals_a_plain_loop(name):
     state = algorithm.init(inputs.facts(12))
     rows = np.flatnonzero(pool.labels >= 0)  # and the stream begins at row 6
     for k in range(12):
-        labelled = rows[indices(5, LABELLED, 12, 4, k, k + 1)[0]]
+        drawn = indices(5, LABELLED, 12, 4, k, k + 1)[0]
+        if getattr(algorithm, "balanced_labels", False):
+            drawn = balanced_indices(5, LABELLED, pool.labels[rows], 4, k, k + 1)[0]
+        labelled = rows[drawn]
         position = indices(5, UNLABELLED, 34, 12, k, k + 1)[0]
         first, then = torch.tensor(pool.examples[labelled]), torch.tensor(pool.examples[6 + position])
         keys = [draw.key(5, torch.tensor(k), stream) for stream in range(3)]
@@ -77,6 +81,8 @@ def test_step_equals_a_plain_loop(name):
         optimiser.step()
         schedule.step()
         state = output.state
+        if isinstance(algorithm, Refreshing) and (k + 1) % algorithm.refresh_every == 0:
+            state = algorithm.refresh(state, k + 1, 12)
         with torch.no_grad():
             for old, new in zip(average.parameters(), model.parameters(), strict=True):
                 old.mul_(0.7).add_(0.3 * new)
@@ -90,6 +96,35 @@ def test_step_equals_a_plain_loop(name):
         torch.testing.assert_close(named[f"buffer.{key}"], buffer, rtol=1e-4, atol=1e-6)
     for key, kept in state.items():
         torch.testing.assert_close(step.state[key], kept, rtol=1e-4, atol=1e-6)
+
+
+@dataclass(frozen=True)
+class Counting(Supervised):
+    """Supervised training that counts its refreshes."""
+
+    refresh_every: int = 3
+
+    def init(self, facts):
+        return super().init(facts) | {"refreshed": torch.zeros(3)}
+
+    def loss(self, model, batch, state):
+        output = super().loss(model, batch, state)
+        return output._replace(state={**state, **output.state})
+
+    def refresh(self, state, done, steps):
+        return state | {"refreshed": torch.tensor([float(state["refreshed"][0]) + 1, done, steps])}
+
+
+def test_an_algorithm_refreshes_its_state_between_steps():
+    training = Training(steps=12, batch=4, ratio=3)
+    step = Step(network(), Counting(), ImageViews(), Inputs.of(images(), CPU), Optimiser(), training, 12)
+    kept = step.state["refreshed"]
+    for n, expected in ((2, [0, 0, 0]), (1, [1, 3, 12]), (2, [1, 3, 12]), (5, [3, 9, 12])):
+        step.advance(n)
+        assert step.state["refreshed"].tolist() == expected
+    assert step.state["refreshed"] is kept  # in place: a captured graph reads the same memory
+    step.advance(2, stop=lambda: True)  # stopped after one step, and that one is not a third
+    assert step.state["refreshed"].tolist() == [3, 9, 12]
 
 
 def test_the_averaged_model_has_averaged_weights_and_the_latest_statistics():
@@ -140,7 +175,7 @@ def test_flat_parameters_keep_shape_memory_order_and_alignment():
 
 
 def test_learning_rate_ends_at_a_fifth():
-    rates = [float(learning_rate(0.03, torch.tensor(k), 100)) for k in (0, 50, 100)]
+    rates = [float(learning_rate(Optimiser(lr=0.03), torch.tensor(k), 100)) for k in (0, 50, 100)]
     assert rates == pytest.approx([0.03, 0.03 * math.cos(7 * math.pi / 32), 0.03 * math.cos(7 * math.pi / 16)])
 
 

@@ -22,13 +22,14 @@ class Inputs:
     """Everything about the data that a run reads; nothing in it changes while the run lasts."""
 
     examples: Tensor  # uint8 (n, h, w, 3) or float32 (n, d)
-    labels: Tensor  # (n,) int64, −1 where missing
+    labels: Tensor  # (n,) int64, −1 where missing; a generation may have added to those given
     truth: Tensor  # (n,) int64, −1 where unknown; for reporting only
     labelled: Tensor  # rows with a label
     stream: Tensor  # rows of the unlabelled stream
     test_examples: Tensor | None
     test_labels: Tensor | None
     num_classes: int
+    counts: Tensor  # (C,) float, of the labels that were given
     centre: Tensor | None = None  # (d,) mean and standard deviation of features, which are standardised
     scale: Tensor | None = None
 
@@ -59,6 +60,7 @@ class Inputs:
             test_examples=test,
             test_labels=None if pool.test_labels is None else _tensor(pool.test_labels, device),
             num_classes=pool.num_classes,
+            counts=torch.tensor(pool.counts.tolist(), dtype=torch.float32),
             centre=centre,
             scale=scale,
         )
@@ -71,17 +73,17 @@ class Inputs:
         """Views as the model takes them."""
         return to_model(views, dtype) if self.is_image else views
 
-    def facts(self, steps: int) -> Facts:
+    def facts(self, steps: int, generation: int = 0) -> Facts:
         """What an algorithm may know before training."""
         in_stream = torch.isin(self.labelled, self.stream)
-        labels = self.labels[self.labelled].cpu()
         return Facts(
             num_classes=self.num_classes,
-            labelled_counts=torch.bincount(labels, minlength=self.num_classes).float(),
+            labelled_counts=self.counts,
             num_examples=len(self.stream) + int((~in_stream).sum()),
             num_unlabelled=len(self.stream),
             labelled_in_stream=bool(in_stream.all()),
             steps=steps,
+            generation=generation,
         )
 
 

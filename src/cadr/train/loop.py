@@ -19,11 +19,11 @@ from cadr.errors import CheckpointError, DataError
 from cadr.estimate.calibration import calibrate
 from cadr.train import checkpoint, input_spec
 from cadr.train.folder import RunFolder
+from cadr.train.generations import Generations
 from cadr.train.input_spec import InputSpec
 from cadr.train.inputs import Inputs
 from cadr.train.interrupt import Deferred
 from cadr.train.network import evaluate, logits_of
-from cadr.train.optimise import learning_rate
 from cadr.train.prepare import Prepared, check_unchanged, fingerprint, prepare
 from cadr.train.record import Record
 from cadr.train.report import (
@@ -68,17 +68,22 @@ class Run:
         self.prepared, self.folder = prepared, folder
         config, self.training = prepared.config, prepared.config.training
         self.inputs = Inputs.of(prepared.pool, prepared.device)
+        self.generations = Generations(config.algorithm, self.training.steps, self.inputs, prepared.model)
         self.evaluation_points = evaluation_points(self.training)
-        self.stops = stopping_points(self.training)
-        longest = max(b - a for a, b in zip([0, *self.stops], self.stops, strict=False))
-        self.step = Step(
-            prepared.model, config.algorithm, config.views, self.inputs, config.optimiser, self.training, longest
-        )
+        self.stops = sorted({*stopping_points(self.training), *self.generations.stops})
+        self.step = self._begin()
         self.watch = Watch(prepared.pool.class_names, self.training.steps)
         self.begun = self.saved = time.perf_counter()
         self.logged = 0  # the step of the last log record
         self.before: dict[str, float] = {"seconds": 0.0, "step_seconds": 0.0, "peak_memory_gib": 0.0}
         self.step_seconds = 0.0
+
+    def _begin(self) -> Step:
+        """The first step of the generation that is due."""
+        config, generations = self.prepared.config, self.generations
+        longest = max(b - a for a, b in zip([0, *self.stops], self.stops, strict=False))
+        parts = (self.prepared.model, config.algorithm, config.views, generations.inputs(), config.optimiser)
+        return Step(*parts, self.training, longest, generations.current)
 
     def records(self) -> Iterator[Record]:
         yield self._start(self._resume())
@@ -87,6 +92,9 @@ class Run:
             with Deferred() as interrupt:
                 self._advance(stop, interrupt)
                 records = self._report() if self.step.done == stop else []
+                if self.step.done == self.generations.current.stop < self.training.steps:
+                    records.append(self.generations.advance(self.step.average_model, self.step.half))
+                    self.step = self._begin()
                 for record in records:
                     self.folder.append(record)
                 waited = time.perf_counter() - self.saved >= self.training.checkpoint_seconds
@@ -148,7 +156,10 @@ class Run:
                 ) from None
             if not same_data:
                 raise DataError(f"The data have changed since {self.folder.path} was begun; start a new run.")
-            self.step.load(tensors)
+            rest = self.generations.load(tensors)
+            if self.generations.current.number:
+                self.step = self._begin()
+            self.step.load(rest)
         self.folder.rewind(self.step.done)
         self.folder.write(input_spec.FILE, self._input_spec().to_json())
         return problem
@@ -160,7 +171,7 @@ class Run:
             "before": self._spent(),
             "logged": self.logged,
         }
-        checkpoint.save(self.folder.path, self.step.tensors(), facts)
+        checkpoint.save(self.folder.path, self.step.tensors() | self.generations.tensors(), facts)
         self.saved = time.perf_counter()
 
     def _advance(self, stop: int, interrupt: Deferred) -> None:
@@ -197,10 +208,11 @@ class Run:
             **quality,
             "prior": listed(step.prior),
             "thresholds": listed(step.thresholds),
-            "lr": rounded(float(learning_rate(step.optimiser.lr, last, self.training.steps))),
+            "lr": rounded(float(step.learning_rate(last))),
             "timing": self._timing(),
         }
-        for message in self.watch.observe(step.done, pseudo, len(terms) > 1):
+        uses = len(terms) > 1 and step.algorithm.selects
+        for message in self.watch.observe(step.done, pseudo, uses):
             yield {"kind": "warning", "step": step.done, "message": message}
 
     def _evaluate(self) -> Record:

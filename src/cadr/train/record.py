@@ -1,6 +1,7 @@
 """What a run says while it goes on: plain dictionaries, one line each in metrics.jsonl.
 
-Every record has `kind` and `step`. Of these kinds only train, evaluation and warning are written to the file:
+Every record has `kind` and `step`. Of these kinds only train, evaluation, warning and generation are written to
+the file:
 
 - `start`: `steps`, `resumed` (the step continued from, 0 for a new run), `device`, `parameters`, `message`
 - `hint`: `seconds` that the rest will take, `message`; only where it is worth saying
@@ -8,6 +9,8 @@ Every record has `kind` and `step`. Of these kinds only train, evaluation and wa
   `thresholds`, `lr`
 - `evaluation`: `on` (test, held_out or validation), `accuracy`, `gm`, `recall`, `confusion`
 - `warning`: `message`
+- `generation`: training starts afresh with more labels: `generation` (from 0), `adopted` and `precision` by class,
+  `message`
 - `finished`: `message`, `result` (the content of result.json); the last record of every run that ends well
 
 Whatever depends on the clock or the machine stands under `timing`: `seconds` so far, `steps_per_second`,

@@ -16,19 +16,21 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cadr.algorithms import Algorithm, Batch, Output
+from cadr.algorithms import Algorithm, Batch, Output, Refreshing
 from cadr.config import Optimiser, Training
 from cadr.data import draw
-from cadr.data.batches import LABELLED, UNLABELLED, indices
+from cadr.data.batches import LABELLED, UNLABELLED, balanced_indices, indices
 from cadr.errors import CheckpointError
 from cadr.metrics import count_pseudo_labels
 from cadr.models import fused
 from cadr.train.flat import Flat
+from cadr.train.generations import Generation
 from cadr.train.inputs import Inputs
 from cadr.train.network import call, is_half
 from cadr.train.optimise import learning_rate, update
+from cadr.train.passes import Network
 
-_WEAK_LABELLED, _WEAK, _STRONG, _PROBE = range(4)  # streams of random numbers
+_WEAK_LABELLED, _WEAK, _STRONG, _PROBE, _METHOD, _MORE = range(6)  # streams of random numbers
 
 
 class Step:
@@ -43,14 +45,18 @@ class Step:
         optimiser: Optimiser,
         training: Training,
         longest: int,  # steps between two uploads of rows, at most
+        generation: Generation | None = None,  # the whole run unless given
     ) -> None:
+        self.generation = generation or Generation(0, 0, training.steps)
         self.device = inputs.examples.device
         self.inputs, self.algorithm, self.views = inputs, algorithm, views
         self.optimiser, self.training = optimiser, training
         self.half = is_half(training.precision, self.device)
         self.dtype = torch.bfloat16 if self.half else torch.float32
         self.on_gpu = self.device.type == "cuda"
-        self.captures = self.on_gpu and getattr(algorithm, "capturable", True)
+        self.captures = self.on_gpu and algorithm.capturable
+        self.refreshing = algorithm if isinstance(algorithm, Refreshing) else None
+        self.balanced = getattr(algorithm, "balanced_labels", False)
 
         if self.on_gpu:
             # Shapes never change: the fastest convolution is worth searching for. And bf16 is coarser than TF32.
@@ -69,11 +75,11 @@ class Step:
         _share_buffers(self.model, self.average_model)
         self.gradient, self.velocity = torch.zeros_like(self.weights), torch.zeros_like(self.weights)
 
-        facts = inputs.facts(training.steps)
+        facts = inputs.facts(self.generation.stop - self.generation.start, self.generation.number)
         self.state = {name: value.to(self.device) for name, value in algorithm.init(facts).items()}
         self.view_state: dict[str, Tensor] = views.init(self.device)
-        self.step = torch.zeros((), dtype=torch.int64, device=self.device)
-        self.done = 0  # the same number on the host
+        self.step = torch.full((), self.generation.start, dtype=torch.int64, device=self.device)
+        self.done = self.generation.start  # the same number on the host
 
         classes = inputs.num_classes
         self.pseudo = torch.zeros(classes + 1, classes, 2, dtype=torch.int64, device=self.device)
@@ -91,14 +97,13 @@ class Step:
     def _compile(self, what: str) -> None:
         """Hand losses, update and network to torch.compile; a network that is written out gains too little by it."""
         self.loss: Callable[[Batch], Output] = self._loss
-        self.network: Callable[[Tensor], Tensor] = self._network
         self.finish: Callable[[Tensor, Tensor, Output], None] = self._finish
         by_hand = getattr(self.model, "handles_precision", False) or fused.available(self.model, self.device)
         if what == "auto":
             what = "all" if self.on_gpu and not by_hand else "none"
-        if by_hand or what == "losses":
-            self.network = torch.compiler.disable(self._network)  # type: ignore[no-untyped-call]
+        self.network = Network(self.model, self.half)
         if what != "none":
+            self.network.hide(by_hand or what == "losses")
             torch.compiler.reset()  # or the ninth run of a process would meet the limit on recompilations
             self.loss, self.finish = _compiled(self._loss), _compiled(self._finish)
 
@@ -116,16 +121,20 @@ class Step:
             self.finish(batch.index, terms.detach(), output)
 
     def _make_batch(self) -> Batch:
-        inputs, keys = self.inputs, draw.keys(self.training.seed, self.step, 3)
+        inputs, weak_views, strong_views = self.inputs, self.algorithm.weak_views, self.algorithm.strong_views
+        keys = draw.keys(self.training.seed, self.step, _MORE + weak_views + strong_views)
+        weak_keys = [keys[_WEAK], *keys[_MORE : _MORE + weak_views - 1]]
+        strong_keys = [keys[_STRONG], *keys[_MORE + weak_views :]][:strong_views]
         labelled, position = self._drawn()
         seen, unseen = inputs.examples[labelled], inputs.examples[inputs.stream[position]]
         views = (
             self.views.weak(seen, keys[_WEAK_LABELLED]),
-            self.views.weak(unseen, keys[_WEAK]),
-            self.views.strong_view(unseen, keys[_STRONG], self.view_state),
+            _stacked(unseen, [self.views.weak(unseen, key) for key in weak_keys]),
+            _stacked(unseen, [self.views.strong_view(unseen, key, self.view_state) for key in strong_keys]),
         )
         first, weak, strong = (inputs.ready(view, self.dtype) for view in views)
-        return Batch(first, inputs.labels[labelled], weak, strong, position)
+        step = self.step - self.generation.start
+        return Batch(first, inputs.labels[labelled], weak, strong, position, keys[_METHOD], step)
 
     def _drawn(self) -> tuple[Tensor, Tensor]:
         """This step's labelled rows, and its positions in the unlabelled stream."""
@@ -145,12 +154,9 @@ class Step:
     def _loss(self, batch: Batch) -> Output:
         return self.algorithm.loss(self.network, batch, self.state)
 
-    def _network(self, x: Tensor) -> Tensor:
-        return call(self.model, x, self.half)
-
     def _finish(self, position: Tensor, terms: Tensor, output: Output) -> None:
         """Move the weights, take over the algorithm's state, and add up what the log will say (see `read`)."""
-        rate = learning_rate(self.optimiser.lr, self.step, self.training.steps)
+        rate = self.learning_rate(self.step)
         update(self.optimiser, rate, self.weights, self.gradient, self.velocity, self.average, self.flat.decayed)
         for name, value in output.state.items():
             if value is not self.state[name]:
@@ -161,6 +167,11 @@ class Step:
         self.thresholds.copy_(output.thresholds)
         self.prior.copy_(output.prior)
         self.step += 1
+
+    def learning_rate(self, step: Tensor) -> Tensor:
+        """Of this step of the run; every generation has a schedule of its own."""
+        start, stop = self.generation.start, self.generation.stop
+        return learning_rate(self.optimiser, step - start, stop - start)
 
     def start(self, n: int) -> None:
         """Get everything ready for the next `n` steps, so that `advance` takes only the time of the steps."""
@@ -177,10 +188,20 @@ class Step:
             else:
                 self.graph.replay()
             self.done += 1
+            self._refresh()
             if stop():
                 return
         if self.on_gpu:  # made while the device is busy
             self._ahead = (self.done, self.done + n, self._rows(self.done, self.done + n))
+
+    def _refresh(self) -> None:
+        """What an algorithm does to its state between steps, every so many of them."""
+        if self.refreshing is None or self.done % self.refreshing.refresh_every:
+            return
+        with torch.no_grad():
+            for name, value in self.refreshing.refresh(self.state, self.done, self.training.steps).items():
+                if value is not self.state[name]:
+                    self.state[name].copy_(value)
 
     def capture(self) -> None:
         """Record `compute` as a CUDA graph. What warming up changes is put back: the run does not notice."""
@@ -234,7 +255,11 @@ class Step:
     def _rows(self, start: int, stop: int) -> Tensor:
         training, inputs = self.training, self.inputs
         size, more = training.batch, training.batch * training.ratio
-        labelled = indices(training.seed, LABELLED, len(inputs.labelled), size, start, stop)
+        if self.balanced:
+            labels = inputs.labels[inputs.labelled].cpu().numpy()
+            labelled = balanced_indices(training.seed, LABELLED, labels, size, start, stop)
+        else:
+            labelled = indices(training.seed, LABELLED, len(inputs.labelled), size, start, stop)
         unlabelled = indices(training.seed, UNLABELLED, len(inputs.stream), more, start, stop)
         rows = torch.from_numpy(np.concatenate((labelled, unlabelled), axis=1))
         return rows.pin_memory() if self.on_gpu else rows
@@ -254,6 +279,11 @@ def _share_buffers(source: nn.Module, target: nn.Module) -> None:
     for ours, theirs in zip(source.modules(), target.modules(), strict=True):
         for name in ours._buffers:
             theirs._buffers[name] = ours._buffers[name]
+
+
+def _stacked(examples: Tensor, views: list[Tensor]) -> Tensor:
+    """Views of the same examples one after another, none at all included."""
+    return torch.cat(views) if len(views) > 1 else views[0] if views else examples[:0]
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
