@@ -52,17 +52,14 @@ def write_report(
     if not runs:
         raise ConfigError("a report needs at least one run; name the folder of one")
     read = read_runs([Path(run) for run in runs])
-    sizes = {run.num_classes for run in read}
-    if len(sizes) > 1:
+    other = next((run for run in read if run.spec.class_names != read[0].spec.class_names), None)
+    if other is not None:
         raise ConfigError(
-            f"runs of one report must have the same classes; these have {' and '.join(map(str, sorted(sizes)))}"
+            f"runs of one report must have the same classes, but {other.name} has not those of {read[0].name}; write a "
+            "report on each"
         )
     looks, problems = _look_all(read, pool, model, device, rows)
-    names = next((tuple(map(clean, one.pool.class_names)) for one in looks.values()), None)
-    for one in looks.values():
-        if tuple(map(clean, one.pool.class_names)) != names:
-            raise ConfigError("runs of one report must have the same classes; these have other names")
-    page = render(_content(read, looks, names or tuple(map(str, range(sizes.pop()))), problems, Path(out)))
+    page = render(_content(read, looks, problems, Path(out)))
     Path(out).write_text(page, encoding="utf-8")
     return problems
 
@@ -84,14 +81,11 @@ def _look_all(
     return looks, problems
 
 
-def _content(
-    runs: Sequence[Run], looks: dict[str, Look], names: tuple[str, ...], problems: Sequence[str], out: Path
-) -> dict[str, Any]:
+def _content(runs: Sequence[Run], looks: dict[str, Look], problems: Sequence[str], out: Path) -> dict[str, Any]:
+    names = runs[0].class_names
     groups = _labels(runs, looks, names)
-    first = next(iter(looks.values()), None)
-    counts = None if first is None else [int((first.labels == c).sum()) for c in range(len(names))]
-    same = len({id(group) for group in groups.values()}) == 1
-    classes = Classes(names, counts if same else None)
+    counts = {run.spec.labels for run in runs}
+    classes = Classes(names, counts.pop() if len(counts) == 1 else None)
     known = any(one.pool.hidden_labels is not None and one.part != "validation" for one in looks.values())
     body = [
         {"anchor": "learning", "name": "Accuracy", "figures": learning(runs, classes)},
@@ -108,7 +102,7 @@ def _content(
     sections += [("classes", "Classes"), ("settings", "Settings"), ("reproduce", "Reproduce")]
     return {
         "title": f"{clean(str(dataset))}: " + (runs[0].name if len(runs) == 1 else f"{len(runs)} runs"),
-        "subtitle": _subtitle(runs, first),
+        "subtitle": _subtitle(runs),
         "sections": sections,
         "runs": runs,
         "labels": labels,
@@ -164,11 +158,9 @@ def _reproduce(run: Run) -> dict[str, str]:
     return {"name": run.name, "command": clean(command(run.config, str(run.path))), "facts": "; ".join(facts) + "."}
 
 
-def _subtitle(runs: Sequence[Run], first: Look | None) -> str:
-    if first is None:
-        return f"{runs[0].num_classes} classes."
-    labelled = int((first.labels >= 0).sum())
-    return f"{len(first.pool.examples):,} examples, {labelled:,} of them labelled, {first.pool.num_classes} classes."
+def _subtitle(runs: Sequence[Run]) -> str:
+    spec = runs[0].spec
+    return f"{spec.rows:,} examples, {sum(spec.labels):,} of them labelled, {len(spec.class_names)} classes."
 
 
 def _unfinished(runs: Sequence[Run]) -> list[str]:

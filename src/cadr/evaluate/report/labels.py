@@ -52,4 +52,4 @@ def from_prior(look: Look, runs: Sequence[Run], names: tuple[str, ...], counts: 
 
 
 def _predicted(runs: Sequence[Run], c: int) -> list[Bar]:
-    return [Bar(100.0 * run.of("train")[-1]["prior"][c], f"run s{run.style % 8}") for run in runs]
+    return [Bar(100.0 * run.of("train")[-1]["prior"][c], f"run s{run.style}") for run in runs]

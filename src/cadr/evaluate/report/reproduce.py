@@ -50,4 +50,4 @@ def _shown(value: Any) -> str:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return (" ".join(map(str, value)) or "–") if isinstance(value, list) else str(value)

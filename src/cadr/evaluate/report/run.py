@@ -12,9 +12,11 @@ from cadr.config import Config, name_of
 from cadr.errors import CheckpointError
 from cadr.evaluate.report.figures import Series
 from cadr.train.folder import RunFolder
+from cadr.train.input_spec import InputSpec
 from cadr.train.record import Record
 from cadr.train.result import result, summary
 
+STYLES = 8  # that the style sheet tells apart
 _BIDIRECTIONAL = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 
@@ -26,6 +28,7 @@ class Run:
     name: str  # unlike that of every other run in the report
     style: int
     config: Config
+    spec: InputSpec
     records: Sequence[Record]
     finished: dict[str, Any] | None  # result.json
 
@@ -39,7 +42,7 @@ class Run:
         if not any(record["kind"] == "train" for record in records):
             raise CheckpointError(f"{path} has nothing to report yet: no training step was recorded; train it first.")
         finished = result(path) if (path / "result.json").exists() else None
-        return Run(path, name, style, config, records, finished)
+        return Run(path, name, style, config, InputSpec.read(path), records, finished)
 
     def of(self, kind: str) -> list[Record]:
         return [record for record in self.records if record["kind"] == kind]
@@ -53,8 +56,8 @@ class Run:
         return int(self.records[-1]["step"])
 
     @property
-    def num_classes(self) -> int:
-        return len(self.of("train")[-1]["prior"])
+    def class_names(self) -> tuple[str, ...]:
+        return tuple(map(clean, self.spec.class_names))
 
     @property
     def last_evaluation(self) -> Record | None:
@@ -80,7 +83,7 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
     if len(set(names)) < len(names):
         twice = next(path for path, name in zip(paths, names, strict=True) if names.count(name) > 1)
         raise CheckpointError(f"{twice} is named twice; name every run once.")
-    return [Run.read(path, name, i) for i, (path, name) in enumerate(zip(paths, names, strict=True))]
+    return [Run.read(path, name, i % STYLES) for i, (path, name) in enumerate(zip(paths, names, strict=True))]
 
 
 def clean(name: str) -> str:

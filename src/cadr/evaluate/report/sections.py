@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from markupsafe import Markup
 
@@ -17,6 +18,13 @@ from cadr.train.record import Record
 PANELS = 24  # classes that get a panel of their own
 
 
+class Key(NamedTuple):
+    """A line of the legend: the classes of the sign, and what it means."""
+
+    style: str
+    words: str
+
+
 @dataclass(frozen=True)
 class Figure:
     """One or several drawings under one heading; `across` sets them as small panels."""
@@ -25,6 +33,12 @@ class Figure:
     caption: str
     drawings: Sequence[tuple[str, Markup]]  # what the drawing is of (blank: no need to say), the drawing
     across: bool = False
+    keys: Sequence[Key] = ()
+
+
+def run_keys(runs: Sequence[Run]) -> list[Key]:
+    """What the lines mean, where there is more than one."""
+    return [Key(f"line s{run.style}", run.name) for run in runs] if len(runs) > 1 else []
 
 
 @dataclass(frozen=True)
@@ -69,6 +83,7 @@ def learning(runs: Sequence[Run], classes: Classes) -> list[Figure]:
             f"On the {where} examples, of the averaged model. The geometric mean over the classes falls to almost "
             "nothing when a single class is lost, which accuracy may hide.",
             overall,
+            keys=run_keys(judged),
         ),
         _panels(judged, classes, "evaluation", "recall", "Recall of every class over time, %",
                 "The share of the class's examples that the model finds.", (0.0, 100.0)),
@@ -125,7 +140,7 @@ def _reliability(runs: Sequence[Run], looks: dict[str, Look]) -> list[Figure]:
             words = [w for w in (name_of(run, runs), what) if w]
             title = f"Reliability of {run.name}" + (f", {what}" if what else "")
             words.append(f"calibration error {100 * calibration_error(bins):.1f} %")
-            drawings.append((", ".join(words), reliability_diagram(title, bins, run.style % 8)))
+            drawings.append((", ".join(words), reliability_diagram(title, bins, run.style)))
     caption = (
         "How often predictions of a given confidence are right; on the dashed line confidence means what it says. The "
         "larger the point, the more predictions."
@@ -148,7 +163,7 @@ def _panels(
         caption += " In brackets: labels of the class."
     if len(classes.names) > PANELS:
         caption += f" Shown are the {PANELS} classes with the fewest labels, of {len(classes.names)}."
-    return Figure(title, caption, drawings, across=True)
+    return Figure(title, caption, drawings, across=True, keys=run_keys(runs))
 
 
 def _entry(field: str, c: int, scale: float) -> Callable[[Record], float | None]:

@@ -11,6 +11,7 @@ from cadr.evaluate.report.figures.svg import drawing, shortened, tag, text
 _WIDTH, _LEFT, _TOP = 360.0, 78.0, 34.0
 _MOST_WRITTEN = 14  # classes up to which there is room for numbers
 _MOST_NAMED = 36  # and for the names
+_DARK = 0.7  # share from which a number is written in the colour of the paper
 
 
 def matrix(title: str, names: Sequence[str], counts: Sequence[Sequence[int]]) -> Markup:
@@ -45,7 +46,7 @@ def _cell(row: int, column: int, count: int, share: float, size: float, said: st
     shape = tag("rect", tag("title", said), x=x, y=y, width=size, height=size, class_="heat", fill_opacity=share)
     if not (written and count):
         return shape
-    number = text(str(count), x + size / 2, y + size / 2 + 4, "middle", "strong" if share > 0.5 else "weak")
+    number = text(str(count), x + size / 2, y + size / 2 + 4, "middle", "strong" if share > _DARK else "weak")
     return tag("g", shape, number)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cadr.evaluate.report.figures.svg import drawing, linear, tag, text
 
-_SIZE, _LEFT, _BOTTOM, _TOP = 300.0, 36.0, 34.0, 10.0
+_SIZE, _LEFT, _RIGHT, _BOTTOM, _TOP = 320.0, 40.0, 16.0, 36.0, 10.0
 
 
 class Bin(NamedTuple):
@@ -38,13 +38,13 @@ def calibration_error(bins: Sequence[Bin]) -> float:
 def reliability_diagram(title: str, bins: Sequence[Bin], style: int = 0) -> Markup:
     """Points on the diagonal are right as often as they claim; the larger the point, the more predictions."""
     width = height = _SIZE
-    x = linear(0, 1, _LEFT, width - 10)
+    x = linear(0, 1, _LEFT, width - _RIGHT)
     y = linear(0, 1, height - _BOTTOM, _TOP)
     parts = []
     for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
         parts.append(tag("line", x1=x(0), x2=x(1), y1=y(tick), y2=y(tick), class_="grid"))
-        parts.append(text(f"{tick:.0%}", x(0) - 4, y(tick) + 4, "end"))
-        parts.append(text(f"{tick:.0%}", x(tick), height - _BOTTOM + 13, "middle" if tick < 1 else "end"))
+        parts.append(text(f"{tick:.0%}", x(0) - 4, y(tick) + 3, "end"))
+        parts.append(text(f"{tick:.0%}", x(tick), height - _BOTTOM + 15, "start" if tick == 0 else "middle"))
     parts.append(tag("line", x1=x(0), y1=y(0), x2=x(1), y2=y(1), class_="ideal"))
     parts.append(text("confidence", (x(0) + x(1)) / 2, height - 4, "middle"))
     parts.append(text("right", x(0) + 4, _TOP + 12, class_="quiet"))

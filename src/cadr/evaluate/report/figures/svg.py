@@ -61,12 +61,15 @@ def logarithmic(low: float, high: float, start: float, end: float) -> Scale:
 
 
 def round_ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Multiples of 1, 2 or 5 times a power of ten between the two, about as many as asked for."""
+    """Multiples of 1, 2 or 5 times a power of ten between the two, as near as can be to the number asked for."""
     if not high > low:
         return [low]
-    rough = (high - low) / max(most - 1, 1)
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough * (1 - 1e-9))
+    power = 10.0 ** math.floor(math.log10(high - low))
+    choices = [_multiples(m * power, low, high) for m in (0.1, 0.2, 0.5, 1, 2)]
+    return min(choices, key=lambda ticks: (abs(len(ticks) - most), len(ticks)))
+
+
+def _multiples(step: float, low: float, high: float) -> list[float]:
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [i * step for i in range(first, last + 1)]
 

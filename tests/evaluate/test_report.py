@@ -1,0 +1,202 @@
+"""The report on real, tiny runs: what it says, what it leaves out and says so, and names that want to break it."""
+
+import dataclasses
+import html
+import re
+import shlex
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cadr.algorithms import FixMatch
+from cadr.cli.main import main, parser
+from cadr.cli.run_flags import read_flat
+from cadr.config import Config, difference
+from cadr.data.pool import Pool
+from cadr.errors import CheckpointError, ConfigError
+from cadr.evaluate.report import write_report
+from cadr.evaluate.report.reproduce import command, settings
+from cadr.train import train
+from tests.train import tiny
+
+HOSTILE = "<img src=x onerror=alert(1)>\"'&\u202e\x07"
+BROKEN = "\udcff"  # a byte of a file name that is no UTF-8
+
+
+def config(steps=60):
+    return tiny.config(steps, checkpoint_seconds=60.0)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "clouds-cadr"
+    tiny.finish(config(), out)
+    return out
+
+
+def written(runs, folder, **options):
+    chosen: dict[str, Any] = {"pool": tiny.pool(), "device": "cpu"} | options
+    problems = write_report(runs, folder / "report.html", **chosen)
+    return (folder / "report.html").read_text(), problems
+
+
+def plain(page):
+    """The words of a page."""
+    page = re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
+
+
+def test_a_report_has_every_part(run, tmp_path):
+    page, problems = written([run], tmp_path)
+    assert problems == []
+    for anchor in ("labels", "learning", "pseudo-labels", "beliefs", "mistakes", "examples", "classes", "settings"):
+        assert f'id="{anchor}"' in page, anchor
+    for title in (
+        "Labelled against estimated distribution",
+        "Accuracy over time",
+        "Recall of every class over time",
+        "Pseudo-label coverage of every class",
+        "Pseudo-label precision of every class",
+        "Threshold of every class",
+        "P̂, the class distribution the model predicts",
+        "Confusion matrix",
+        "Reliability",
+        "Most confident disagreements",
+        "Worth labelling next",
+        "How to reproduce",
+    ):
+        assert title in page, title
+
+
+def test_its_numbers_are_those_of_the_records(run, tmp_path):
+    page, _ = written([run], tmp_path)
+    words = plain(page)
+    result = tiny.result(run)
+    assert f"clouds-cadr cadr {result['median_10']:.1f} {result['gm']:.1f} {min(result['recall']):.1f} 60" in words
+    last = [r for r in tiny.metrics(run) if r["kind"] == "train"][-1]
+    for c, name in enumerate(("ant", "bee", "cat")):
+        (row,) = re.findall(rf'<th scope="row">{name}</th>(.*?)</tr>', page, re.DOTALL)
+        cells = re.findall(r'<td class="n">([^<]*)</td>', row)
+        assert cells[0] == "6"
+        assert cells[2] == f"{result['recall'][c]:.1f}"
+        assert cells[5:] == [f"{last['thresholds'][c]:.3f}", f"{100 * last['prior'][c]:.1f}"]
+
+
+def test_a_page_asks_for_nothing_outside_itself(run, tmp_path):
+    page, _ = written([run], tmp_path)
+    assert "<script" not in page
+    assert "default-src 'none'" in page
+    sources = re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?([^"')\s>]+)""", page)
+    assert sources
+    assert all(source.startswith(("#", "data:")) for source in sources)
+    assert "http://" not in page
+    assert "https://" not in page
+
+
+def test_every_drawing_is_said_in_words(run, tmp_path):
+    page, _ = written([run], tmp_path)
+    drawings = re.findall(r'<svg role="img".*?</svg>', page, re.DOTALL)
+    assert len(drawings) > 15
+    for drawing in drawings:
+        assert re.search(r"<title>[^<]{3,}</title><desc>[^<]{20,}</desc>", drawing)
+
+
+def test_several_runs_stand_side_by_side(run, tmp_path):
+    other = tmp_path / "clouds-fixmatch"
+    tiny.finish(dataclasses.replace(config(), algorithm=FixMatch()), other)
+    page, _ = written([run, other], tmp_path)
+    assert "clouds: 2 runs" in page
+    words = plain(page)
+    assert "clouds-cadr: from" in words
+    assert "clouds-fixmatch: from" in words
+    assert page.count("Confusion matrix of clouds-") == 4  # each as a title and in its label
+    differing = re.findall(r'<tr class="differs"><th scope="row">(\w+)</th>', page)
+    assert "algorithm" in differing
+    assert "steps" not in differing
+
+
+def test_names_that_want_to_break_the_page_are_shown_as_they_are(tmp_path):
+    pool = tiny.pool()
+    names = (HOSTILE, "bee", "<script>alert(2)</script>")
+    files = tuple(f"{HOSTILE}{BROKEN}{i}.png" for i in range(len(pool.labels)))
+    pool = dataclasses.replace(pool, class_names=names, name=HOSTILE, identifiers=files)
+    out = tmp_path / "<b>run</b>"
+    tiny.finish(config(), out, pool=pool)
+    page, problems = written([out], tmp_path, pool=pool)
+    assert problems == []
+    assert "<script" not in page
+    assert "<img src=x" not in page
+    assert "<b>run" not in page
+    assert "\u202e" not in page
+    assert "\x07" not in page
+    assert "<img src=x onerror=alert(1)>\"'&\N{REPLACEMENT CHARACTER}" in html.unescape(page)
+
+
+def test_pictures_are_shown_as_thumbnails(tmp_path):
+    generator = np.random.default_rng(0)
+    images = generator.integers(0, 256, (40, 8, 8, 3), dtype=np.uint8)
+    labels = np.where(np.arange(40) < 20, np.arange(40) % 2, -1)
+    files = tuple(f"photos/{i:02}.png" for i in range(40))
+    pool = Pool(images, labels, ("cat", "dog"), "photos", identifiers=files)
+    tiny.finish(config(steps=10), tmp_path / "run", pool=pool)
+    page, _ = written([tmp_path / "run"], tmp_path, pool=pool)
+    (next_to_label,) = re.findall(r'<ol class="examples next">(.*?)</ol>', page, re.DOTALL)
+    assert next_to_label.count("data:image/png;base64,") == next_to_label.count("<li>") == 12
+    assert next_to_label.count("photos/") >= 12
+    named = re.findall(r'<span class="file">photos/(\d\d).png</span>', next_to_label)
+    assert all(labels[int(i)] == -1 for i in named)
+
+
+def test_an_unfinished_run_and_missing_data_are_said(tmp_path):
+    out = tmp_path / "stopped"
+    records = train(config(), out, pool=tiny.pool())
+    for record in records:
+        if record["step"] >= 30:
+            break
+    records.close()
+    page, _ = written([out], tmp_path)
+    assert "stopped is not finished: it is at step 30 of 60." in page
+    page, problems = written([out], tmp_path, pool=None)
+    assert len(problems) == 1
+    assert "clouds is neither a file or folder nor a benchmark" in problems[0]
+    assert 'id="examples"' not in page
+    assert 'id="learning"' in page
+
+
+def test_what_is_no_run_is_one_sentence(run, tmp_path, capsys):
+    with pytest.raises(CheckpointError, match="not a run"):
+        write_report([tmp_path], tmp_path / "report.html")
+    with pytest.raises(CheckpointError, match="named twice"):
+        write_report([run, run], tmp_path / "report.html")
+    with pytest.raises(ConfigError, match="at least one run"):
+        write_report([], tmp_path / "report.html")
+    other = dataclasses.replace(tiny.pool(), class_names=("ant", "bee", "dog"))
+    tiny.finish(config(steps=10), tmp_path / "two", pool=other)
+    with pytest.raises(ConfigError, match="the same classes"):
+        write_report([run, tmp_path / "two"], tmp_path / "report.html", pool=tiny.pool())
+    assert main(["report", str(tmp_path / "nothing"), "--out", str(tmp_path / "x.html")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"algorithm": "fixmatch", "threshold": 0.8, "steps": 7},
+        {"data": "my data/it's.csv", "views": "features", "model": "mlp", "hidden": [8, 4], "label_column": "a b"},
+        {"protocol": "longtail", "n_max": 7, "gamma": 3.0, "views": "image", "flip": False, "shift": 1, "lr": 0.1},
+    ],
+)
+def test_the_printed_command_makes_the_same_configuration(changes):
+    before = Config.from_dict({"data": "digits", "algorithm": "cadr"} | changes)
+    _, *arguments = shlex.split(command(before, "runs/x"))
+    again = Config.from_dict(read_flat(parser("train").parse_args(arguments)))
+    assert difference(before, again) == []
+
+
+def test_settings_say_where_runs_differ():
+    first, second = (Config.from_dict({"data": "digits", "algorithm": "cadr", "lr": lr}) for lr in (0.1, 0.2))
+    rows = {name: (values, differs) for name, values, differs in settings([first, second])}
+    assert rows["lr"] == (["0.1", "0.2"], True)
+    assert rows["algorithm"] == (["cadr", "cadr"], False)
