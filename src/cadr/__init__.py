@@ -1,0 +1,31 @@
+"""Learning when labels are missing not at random: how biased they are, and a classifier in spite of it.
+
+Names are imported when they are first used: losses need torch alone, training torch, numpy and pillow.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cadr import functional
+    from cadr.data import Pool, open_data
+    from cadr.errors import CadrError
+
+__version__ = "0.1.0"
+__all__ = ["CadrError", "Pool", "__version__", "functional", "open_data"]
+
+_HOMES = {"CadrError": "cadr.errors", "Pool": "cadr.data", "open_data": "cadr.data"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name == "functional":
+        return importlib.import_module("cadr.functional")
+    raise AttributeError(f"module 'cadr' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
