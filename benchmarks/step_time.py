@@ -94,7 +94,7 @@ def eager(inputs: Inputs, algorithm: str, tf32: bool) -> dict[str, float]:
     """
     step = make_step(inputs, algorithm, precision="fp32", compile="none")
     step.model.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
-    step.network = lambda x: step._network(x.contiguous())
+    step.model.register_forward_pre_hook(lambda _model, inputs: (inputs[0].contiguous(),))
     torch.backends.cudnn.allow_tf32 = tf32
     torch.backends.cuda.matmul.allow_tf32 = False
     step._upload(0, STEPS)
@@ -112,7 +112,7 @@ def shares(step: Step) -> dict[str, float]:
     weight = torch.randn(IMAGES, step.inputs.num_classes, device=x.device)
 
     def network() -> None:
-        torch.autograd.grad((step._network(x) * weight).sum(), step.parameters)
+        torch.autograd.grad((step.network(x) * weight).sum(), step.parameters)
 
     output = step.loss(batch)
     terms = torch.stack([term.detach() for term in output.terms.values()])
