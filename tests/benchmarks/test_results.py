@@ -76,7 +76,7 @@ def test_a_cell_has_n_spread_steps_minutes_and_hardware_beside_the_published_num
 def test_lengths_never_share_a_column():
     text = build(record("cifar10-gamma50-cadr"), record("cifar10-gamma50-cadr", steps=2**15, accuracy=80.0))
     assert table(text, "Table 1", "2^17")[1]["+ CADR"][3].startswith("**90.00**")
-    assert table(text, "Table 1", "2^15")[1]["+ CADR"][3].startswith("**80.00** (n = 1, 2^15 steps")
+    assert table(text, "Table 1", "2^15")[1]["+ CADR"][1].startswith("**80.00** (n = 1, 2^15 steps")
     assert "80.00" not in text.split("\n\n")[1]
 
 
@@ -98,10 +98,10 @@ def test_recall_by_class_is_shown_where_it_decides():
 def test_figure_4_shows_the_geometric_mean_and_runs_abreast_say_so():
     text = build(record("cifar10-unlabelled-inverse20-cadr", steps=2**15, abreast=4))
     header, body = table(text, "Figure 4a", "2^15")
-    assert header[3] == "CIFAR-10, γ_u = 1/20: ours, 2^15 steps"
+    assert header[1:] == ["CIFAR-10, γ_u = 1/20: ours, 2^15 steps"]
     expected = "**90.00 / GM 88.50** (n = 1, 2^15 steps, 15.0 min beside 3 more, NVIDIA H200)"
-    assert body["+ CADR"] == ["·", "·", expected, "·"]
-    assert body["+ CADR, told the class sizes"] == ["·"] * 4
+    assert body["+ CADR"] == [expected]
+    assert body["+ CADR, told the class sizes"] == ["·"]
 
 
 def test_other_data_sets_appear_once_they_have_a_record():
