@@ -125,8 +125,9 @@ def shares(step: Step) -> dict[str, float]:
     return parts
 
 
-def busy(step: Step) -> float:
-    """Share of the time between the first and the last kernel of 100 steps in which a kernel runs."""
+def busy(step: Step, ms: float) -> dict[str, float]:
+    """The share of the time in which a kernel runs: of the untraced time `ms` a step, and of the traced timeline, which
+    tracing stretches."""
     from torch.profiler import ProfilerActivity, profile
 
     with profile(activities=[ProfilerActivity.CUDA]) as trace:
@@ -137,7 +138,7 @@ def busy(step: Step) -> float:
     for start, end in spans:
         covered += max(0.0, end - max(start, reached))
         reached = max(reached, end)
-    return float(covered / (reached - spans[0][0]))
+    return {"busy": covered / 1e3 / (STEPS * ms), "busy_while_traced": covered / (reached - spans[0][0])}
 
 
 def bandwidth() -> float:
@@ -185,7 +186,7 @@ def main() -> None:
         if name == "cadr":
             parts = shares(step)
             parts["losses"] = row["ms"] - sum(parts.values())
-            row |= {"parts_ms": parts, "busy": busy(step)}  # type: ignore[dict-item]
+            row |= {"parts_ms": parts, **busy(step, row["ms"])}  # type: ignore[dict-item]
         del step
         record["steps"][name] = row
         print(f"{name:10s} {row['ms']:7.3f} ms a step  {row['peak_memory_gib']:.2f} GiB", flush=True)
