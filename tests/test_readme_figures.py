@@ -1,0 +1,42 @@
+"""The README's figures are those of the committed records: none was typed from memory."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BENCHMARKS = ROOT / "benchmarks"
+
+
+def record(name):
+    return json.loads((BENCHMARKS / "records" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(("algorithm", "name"), [("fixmatch", "FixMatch"), ("cadr", "CADR")])
+def test_accuracy_and_rare_recall(algorithm, name):
+    run = record(f"cifar10-gamma50-{algorithm}-steps16384-seed1")
+    assert (run["steps"], run["seed"], run["gamma"], run["options"]) == (2**14, 1, 50, {})
+    rarest = " and ".join(f"{recall:.1f} %" for recall in run["recall"][-2:])
+    assert f"| {name} | {run['median_10']:.1f} % | {rarest} |" in README
+    assert run["seconds"] < 2.05 * 60
+
+
+def test_the_longer_run():
+    run = record("cifar10-gamma50-cadr-steps32768-seed1")
+    assert f"After 2^15 steps (under four minutes) CADR is at {run['median_10']:.1f} %." in README
+    assert run["seconds"] < 4 * 60
+
+
+def test_times():
+    steps = json.loads((BENCHMARKS / "step_time.json").read_text(encoding="utf-8"))["steps"]
+    for name, key in [
+        ("FixMatch", "fixmatch"),
+        ("CADR", "cadr"),
+        ("the same CADR step, eager, strict fp32", "cadr, eager fp32"),
+    ]:
+        assert f"| {name} | {steps[key]['ms']:.1f} |" in README
+    views = json.loads((BENCHMARKS / "views.json").read_text(encoding="utf-8"))
+    assert f"take {views['gpu']['strong, as trained with: ms']:.2f} ms there" in README
+    assert f"are made {views['cpu']['ratio']:.1f} times faster than by Pillow itself" in README
