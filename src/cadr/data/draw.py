@@ -64,3 +64,35 @@ def normal(drawn_by: Tensor, *shape: int) -> Tensor:
     """Standard normal float32 (Box and Muller)."""
     radius = torch.sqrt(-2.0 * torch.log1p(-uniform(split(drawn_by, 0), *shape)))
     return radius * torch.cos(2.0 * math.pi * uniform(split(drawn_by, 1), *shape))
+
+
+_ROUNDS = 12  # each accepts with probability 0.95 or more: one number in 10^15 is not a draw but a constant
+
+
+def log_gamma(drawn_by: Tensor, shape: float, *size: int) -> Tensor:
+    """The logarithm of Gamma(shape, 1) variables (Marsaglia and Tsang, 2000), with a fixed number of rounds."""
+    # Below one: Gamma(a) = Gamma(a + 1) · U^(1/a), as a sum of logarithms, because the product underflows.
+    d = (shape if shape >= 1 else shape + 1) - 1 / 3
+    normals = normal(split(drawn_by, 0), _ROUNDS, *size)
+    chances = uniform(split(drawn_by, 1), _ROUNDS, *size)
+    cubes = (1 + normals / math.sqrt(9 * d)) ** 3
+    positive = cubes > 0
+    cubes = torch.where(positive, cubes, 1.0)
+    accepted = positive & (chances.log() < 0.5 * normals**2 + d - d * cubes + d * cubes.log())
+    value = torch.ones_like(cubes[0])
+    for turn in reversed(range(_ROUNDS)):  # the first accepted one is kept
+        value = torch.where(accepted[turn], cubes[turn], value)
+    drawn = math.log(d) + value.log()
+    if shape >= 1:
+        return drawn
+    return drawn + (uniform(split(drawn_by, 2), *size) + 2.0**-25).log() / shape
+
+
+def beta(drawn_by: Tensor, a: float, b: float, *size: int) -> Tensor:
+    """Beta(a, b) in float32."""
+    return torch.sigmoid(log_gamma(split(drawn_by, 0), a, *size) - log_gamma(split(drawn_by, 1), b, *size))
+
+
+def permutation(drawn_by: Tensor, n: int) -> Tensor:
+    """A random order of 0 … n − 1."""
+    return torch.argsort(uniform(drawn_by, n), stable=True)

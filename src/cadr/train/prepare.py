@@ -18,6 +18,7 @@ from cadr.data.split import Split, apply, make_split
 from cadr.data.validation import Indices
 from cadr.errors import ConfigError
 from cadr.models import MODELS, choose
+from cadr.train.auxiliary import widen
 from cadr.train.folder import RunFolder
 
 
@@ -71,6 +72,7 @@ def _open(config: Config, folder: RunFolder, pool: Pool | None, model: nn.Module
         pool = validation.hold_out(pool, rows)
     config = complete(config, pool, model)
     built = model if model is not None else build_model(config, pool)
+    widen(built, pool.num_classes, config.algorithm.auxiliary, config.training.seed)
     name = type(model).__name__ if model is not None else name_of(config.model)
     return Prepared(config, pool, split, built, name, device_of(device), rows)
 
@@ -94,9 +96,22 @@ def complete(config: Config, pool: Pool, model: nn.Module | None = None) -> Conf
         config = dataclasses.replace(config, views=VIEWS[pool.kind]())
     if not isinstance(config.views, VIEWS[pool.kind]):
         raise ConfigError(f"{pool.name} holds {pool.kind} data, so views must be {pool.kind!r}.")
+    _check_turns(config, pool)
     if config.model is None and model is None:
         config = dataclasses.replace(config, model=MODELS[choose(input_shape(pool))]())
     return config
+
+
+def _check_turns(config: Config, pool: Pool) -> None:
+    if not config.algorithm.rotates:
+        return
+    shape = pool.examples.shape[1:]
+    if pool.kind != "image" or shape[0] != shape[1]:
+        holds = f"images of {shape[1]}×{shape[0]} pixels" if pool.kind == "image" else "features"
+        raise ConfigError(
+            f"{name_of(config.algorithm)} turns square images, but {pool.name} holds {holds}; use another algorithm, "
+            "or set the weight of its rotation loss to 0."
+        )
 
 
 def check_unchanged(folder: RunFolder, config: Config) -> None:

@@ -23,6 +23,7 @@ from cadr.data.batches import LABELLED, UNLABELLED, balanced_indices, indices
 from cadr.errors import CheckpointError
 from cadr.metrics import count_pseudo_labels
 from cadr.models import fused
+from cadr.train.auxiliary import MARK
 from cadr.train.flat import Flat
 from cadr.train.generations import Generation
 from cadr.train.inputs import Inputs
@@ -224,7 +225,7 @@ class Step:
         named: dict[str, Tensor] = {"step": self.step, "sums": self.sums, "pseudo": self.pseudo}
         for kind, flat in (("weight", self.weights), ("velocity", self.velocity), ("average", self.average)):
             views = zip(self.flat.names, self.flat.views(flat), strict=True)
-            named |= {f"{kind}.{name}": view for name, view in views}
+            named |= {f"{_prefix(name)}{kind}.{name}": view for name, view in views}
         named |= {f"buffer.{name}": buffer for name, buffer in self.model.named_buffers()}
         named |= {f"algorithm.{name}": value for name, value in self.state.items()}
         named |= {f"views.{name}": value for name, value in self.view_state.items()}
@@ -279,6 +280,11 @@ def _share_buffers(source: nn.Module, target: nn.Module) -> None:
     for ours, theirs in zip(source.modules(), target.modules(), strict=True):
         for name in ours._buffers:
             theirs._buffers[name] = ours._buffers[name]
+
+
+def _prefix(name: str) -> str:
+    """Sets apart what belongs to a second head: whoever loads the finished model looks for `average.` alone."""
+    return "training." if name.rpartition(".")[2].startswith(MARK) else ""
 
 
 def _stacked(examples: Tensor, views: list[Tensor]) -> Tensor:
