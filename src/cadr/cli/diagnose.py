@@ -1,0 +1,75 @@
+"""`cadr diagnose DATA`: are the labels biased, how much, and what does that cost?"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cadr.cli.table import fancy, show_table
+
+if TYPE_CHECKING:
+    from cadr.cli.main import Subparsers
+    from cadr.evaluate.diagnosis_result import Diagnosis
+
+
+def add(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "diagnose",
+        help="how biased are the labels?",
+        description="Find out whether labels are missing at random, without training a network: the classes' shares "
+        "among the unlabelled rows and how often each class is labelled, with 90 % intervals, a test, and checks of "
+        "what they rest on. A label is missing where it is blank or -1.",
+    )
+    parser.add_argument(
+        "data", metavar="DATA", help="a folder of images, an .npz, .npy, CSV or Parquet file, or a benchmark's name"
+    )
+    parser.add_argument("--labels", metavar="FILE", help="CSV of file,label for a plain folder; labels of an .npy")
+    parser.add_argument("--label-column", default="label", metavar="NAME", help="column of labels (default: label)")
+    parser.add_argument("--image-size", type=int, metavar="N", help="resize images to N × N pixels")
+    parser.add_argument("--split", type=Path, metavar="FILE", help="diagnose a benchmark under this split.json")
+    parser.add_argument("--root", metavar="FOLDER", help="where benchmarks lie (default: $CADR_DATA, else data/)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of folds and resampling (default: 0)")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON instead")
+    parser.set_defaults(run=run)
+
+
+def run(namespace: Namespace) -> int:
+    from cadr.data import Split, apply, open_data
+    from cadr.errors import ConfigError
+    from cadr.evaluate.diagnosis import diagnose
+
+    if namespace.seed < 0:
+        raise ConfigError(f"--seed: expected a whole number from 0, got {namespace.seed}")
+    pool = open_data(
+        namespace.data,
+        root=namespace.root,
+        labels=namespace.labels,
+        label_column=namespace.label_column,
+        image_size=namespace.image_size,
+    )
+    if namespace.split is not None:
+        pool = apply(pool, Split.read(namespace.split))
+    diagnosis = diagnose(pool, seed=namespace.seed)
+    if namespace.json:
+        print(diagnosis.to_json())
+    elif fancy():
+        _draw(diagnosis)
+    else:
+        print(diagnosis)
+    return 0
+
+
+def _draw(diagnosis: Diagnosis) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    from cadr.evaluate.diagnosis_text import chart, class_table, closing
+
+    console = Console(highlight=False)
+    console.print(Text(diagnosis.verdict, style="bold"))
+    show_table(*class_table(diagnosis))
+    print(*chart(diagnosis), sep="\n")
+    print()
+    for line in closing(diagnosis):
+        console.print(Text(line, style="yellow" if line.startswith("Warning") else ""))

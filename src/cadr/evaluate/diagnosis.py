@@ -1,0 +1,161 @@
+"""How biased are the labels? Shares of the classes among unlabelled rows, propensities, a test and checks of it all.
+
+Assumes that P(x | class) is the same for labelled and unlabelled rows, which is to say that whether a row is labelled
+depends on its class only, and checks that. No deep network is trained: a cross-fitted logistic regression does.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cadr.data.pool import MISSING, Pool, is_mapped
+from cadr.errors import DataError
+from cadr.estimate.class_shares import bootstrap_shares, class_shares, interval, standard_deviation
+from cadr.estimate.hotelling import Permutation, hotelling_test
+from cadr.evaluate.diagnosis_checks import Check, class_weights, distance_check, domain_check
+from cadr.evaluate.diagnosis_crossfit import CrossFit, cross_fit
+from cadr.evaluate.diagnosis_features import Features, fit_features
+from cadr.evaluate.diagnosis_result import ESTIMABLE, ClassDiagnosis, Diagnosis, flag_of
+
+Rows = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+DRAWS = 40
+PERMUTATIONS = 1999
+SCORES = 50_000_000  # probabilities kept in memory; with more rows times classes, a sample of the rows is scored
+BOOTSTRAP_ROWS = 100_000
+TEST_ROWS = 100_000
+CHECK_ROWS = 10_000  # of labelled and of unlabelled rows, in the checks of the assumptions
+
+
+def diagnose(pool: Pool, *, seed: int = 0) -> Diagnosis:
+    """What the labelled rows of a pool say about the unlabelled ones (its stream, where it has one).
+
+    The same seed gives the same diagnosis: it decides the folds, the bootstrap and the permutations.
+    """
+    labelled, unlabelled = _parts(pool)
+    if is_mapped(pool.examples):
+        pool.check_finite()
+    random = np.random.default_rng(seed)
+    present, labels = np.unique(pool.labels[labelled], return_inverse=True)
+    some_labelled = _sample(labelled, SCORES // (2 * len(present)), random)
+    labels = labels[np.searchsorted(labelled, some_labelled)]
+    some_unlabelled = _sample(unlabelled, SCORES // (2 * len(present)), random)
+    features = fit_features(pool, np.sort(np.concatenate([labelled, unlabelled])), random)
+    fit = cross_fit(features, some_labelled, labels, some_unlabelled, random)
+
+    share, bounds = _shares(fit, labels, random)
+    test = _test(fit, random)
+    domain, distance = _checks(features, fit, some_labelled, labels, some_unlabelled, share, random)
+    recall = np.bincount(labels, fit.labelled.argmax(1) == labels) / np.bincount(labels)
+    return Diagnosis(
+        name=pool.name,
+        labelled=len(labelled),
+        unlabelled=len(unlabelled),
+        classes=_classes(pool, present, share, bounds, recall, len(labelled), len(unlabelled)),
+        statistic=test.statistic,
+        p_value=test.p_value,
+        balanced_accuracy=float(recall.mean()),
+        domain_auc=domain.value,
+        domain_limit=domain.limit,
+        far_share=distance.value,
+        far_limit=distance.limit,
+        seed=seed,
+    )
+
+
+def _parts(pool: Pool) -> tuple[Rows, Rows]:
+    """Rows with a label, and rows of the stream without one."""
+    missing = pool.labels == MISSING
+    labelled = np.flatnonzero(~missing)
+    stream = np.arange(len(missing)) if pool.stream is None else pool.stream
+    unlabelled = stream[missing[stream]]
+    if len(labelled) == 0:
+        raise DataError(f"{pool.name}: every label is missing; label some rows of each class first")
+    if len(unlabelled) == 0:
+        raise DataError(
+            f"{pool.name}: no label is missing, so there is nothing to diagnose; "
+            "expected rows whose label is blank or −1 (a benchmark needs --split)"
+        )
+    used = np.flatnonzero(pool.counts)
+    if len(used) < 2:
+        raise DataError(
+            f"{pool.name}: all {len(labelled):,} labels are of class {pool.class_names[used[0]]!r}; "
+            "label rows of at least two classes"
+        )
+    if len(labelled) == len(used):
+        raise DataError(
+            f"{pool.name}: no class has more than one label, which is too few to check a classifier on; label more rows"
+        )
+    return labelled, unlabelled
+
+
+def _sample(rows: Rows, limit: int, random: np.random.Generator) -> Rows:
+    return rows if len(rows) <= limit else np.sort(random.choice(rows, limit, replace=False))
+
+
+def _shares(fit: CrossFit, labels: Rows, random: np.random.Generator) -> tuple[Floats, Floats]:
+    """q and its 90 % intervals, (C,) and (C, 2)."""
+    scored, known = fit.labelled[fit.trained_on], labels[fit.trained_on]
+    shares = class_shares(scored, known, fit.unlabelled)
+    rows = _sample(np.arange(len(fit.unlabelled)), BOOTSTRAP_ROWS, random)
+    draws = bootstrap_shares(scored, known, fit.unlabelled[rows], DRAWS, random)
+    return shares.share, interval(shares.share, standard_deviation(shares, draws, np.bincount(labels)))
+
+
+def _test(fit: CrossFit, random: np.random.Generator) -> Permutation:
+    """Missing at random, against anything that moves the predicted probabilities."""
+    n = len(fit.labelled)
+    rows = _sample(np.arange(n + len(fit.unlabelled)), TEST_ROWS, random)
+    here, there = rows[rows < n], rows[rows >= n] - n
+    values = np.concatenate([fit.labelled[here], fit.unlabelled[there]])
+    folds = np.concatenate([fit.fold_labelled[here], fit.fold_unlabelled[there]])
+    return hotelling_test(values, rows < n, folds, PERMUTATIONS, random)
+
+
+def _checks(
+    features: Features,
+    fit: CrossFit,
+    labelled: Rows,
+    labels: Rows,
+    unlabelled: Rows,
+    share: Floats,
+    random: np.random.Generator,
+) -> tuple[Check, Check]:
+    here = _sample(np.arange(len(labelled)), CHECK_ROWS, random)
+    there = _sample(np.arange(len(unlabelled)), CHECK_ROWS, random)
+    x, others = features[labelled[here]], features[unlabelled[there]]
+    domain = domain_check(
+        x, class_weights(labels[here], share), fit.fold_labelled[here], others, fit.fold_unlabelled[there]
+    )
+    return domain, distance_check(x, class_weights(labels[here], share, least=2), others)
+
+
+def _classes(
+    pool: Pool, present: Rows, share: Floats, bounds: Floats, recall: Floats, n: int, m: int
+) -> tuple[ClassDiagnosis, ...]:
+    """Every class of the pool; one without labels can only be named."""
+    place = {int(c): i for i, c in enumerate(present)}
+    classes = []
+    for c, (name, count) in enumerate(zip(pool.class_names, pool.counts.tolist(), strict=True)):
+        if c not in place:
+            classes.append(ClassDiagnosis(name, 0, 0.0, flag_of(0)))
+            continue
+        q, (low, high) = float(share[place[c]]), bounds[place[c]].tolist()
+        sure = count >= ESTIMABLE
+        classes.append(
+            ClassDiagnosis(
+                name=name,
+                labels=count,
+                labelled_share=count / n,
+                flag=flag_of(count),
+                share=q,
+                share_interval=(low, high) if sure else None,
+                propensity=count / (count + m * q),
+                propensity_interval=(count / (count + m * high), count / (count + m * low)) if sure else None,
+                prior=(count + m * q) / (n + m),
+                recall=float(recall[place[c]]),
+            )
+        )
+    return tuple(classes)

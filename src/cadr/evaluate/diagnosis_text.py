@@ -1,0 +1,91 @@
+"""A diagnosis for people: the verdict, a table of the classes, bars, and what to mind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cadr.data.description import bar
+
+if TYPE_CHECKING:
+    from cadr.evaluate.diagnosis_result import ClassDiagnosis, Diagnosis
+
+NOTHING = "–"
+
+
+def as_text(diagnosis: Diagnosis) -> str:
+    """Everything, in plain text."""
+    header, rows = class_table(diagnosis)
+    parts = [diagnosis.verdict, _aligned([header, *rows]), *chart(diagnosis), "\n".join(closing(diagnosis))]
+    return "\n\n".join(parts)
+
+
+def class_table(diagnosis: Diagnosis) -> tuple[list[str], list[list[str]]]:
+    """Header and a row per class, in percent."""
+    header = ["class", "labels", "of labels", "of unlabelled [90 %]", "labelled [90 %]", "note"]
+    return header, [_row(c) for c in diagnosis.classes]
+
+
+def _row(c: ClassDiagnosis) -> list[str]:
+    note = "" if c.flag == "ok" else c.flag
+    share = _with_interval(c.share, c.share_interval)
+    return [
+        c.name,
+        f"{c.labels:,}",
+        f"{_percent(c.labelled_share)} %",
+        share,
+        _with_interval(c.propensity, c.propensity_interval),
+        note,
+    ]
+
+
+def _with_interval(value: float | None, bounds: tuple[float, float] | None) -> str:
+    """'12.3 % [10.1, 14.5]': nothing without an interval, because a bare figure would be believed."""
+    if value is None or bounds is None:
+        return NOTHING
+    return f"{_percent(value)} % [{_percent(bounds[0])}, {_percent(bounds[1])}]"
+
+
+def _percent(share: float) -> str:
+    """Two digits that mean something, also for a propensity of one in a thousand."""
+    value = 100 * share
+    return f"{value:.1f}" if value >= 1 or value == 0 else f"{value:.2g}"
+
+
+def chart(diagnosis: Diagnosis) -> list[str]:
+    """Two bars per class: its share of the labels, and its estimated share of the unlabelled rows."""
+    largest = max(max(c.labelled_share, c.share or 0.0) for c in diagnosis.classes)
+    width = max(len(c.name) for c in diagnosis.classes)
+    lines = []
+    for c in diagnosis.classes:
+        lines.append(f"{c.name.ljust(width)}  labels      {bar(c.labelled_share / largest)}".rstrip())
+        known = bar((c.share or 0.0) / largest) if c.share_interval is not None else NOTHING
+        lines.append(f"{' ' * width}  unlabelled  {known}".rstrip())
+    return ["\n".join(lines)]
+
+
+def closing(diagnosis: Diagnosis) -> list[str]:
+    """Summary figures, warnings and the caveat."""
+    from cadr.evaluate.diagnosis_result import CAVEAT
+
+    d = diagnosis
+    ratio = "" if d.propensity_ratio is None else f"; largest over smallest propensity {d.propensity_ratio:.1f}"
+    fine = "fits" if d.domain_auc <= d.domain_limit else "does NOT fit"
+    return [
+        f"Effective number of labels {d.effective_labels:,.0f} of {d.labelled:,}{ratio}.",
+        f"Assumption that missingness depends on the class alone: {fine} (AUC {d.domain_auc:.2f}, a half is best, "
+        f"limit {d.domain_limit:.2f}).",
+        f"Classes told apart by a linear classifier: {100 * d.balanced_accuracy:.0f} % of a class found on average.",
+        *(f"Warning: {warning}" for warning in d.warnings),
+        CAVEAT,
+    ]
+
+
+def _aligned(lines: list[list[str]]) -> str:
+    widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
+    right = {1, 2}
+    return "\n".join(
+        "  ".join(
+            cell.rjust(w) if k in right else cell.ljust(w) for k, (cell, w) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
