@@ -222,7 +222,7 @@ def headline(rows: Sequence[Row], cells: dict[tuple[str, int], Cell], elsewhere:
         hours = elsewhere["hours"] * steps / elsewhere["steps"]
         sentence += (
             f"; as many steps of {elsewhere['what']} take {hours:.1f} hours on {elsewhere['hardware']} "
-            f"([its author]({elsewhere['source']}))"
+            f"([as its issue tracker says]({elsewhere['source']}))"
         )
     return sentence + "."
 
