@@ -58,7 +58,7 @@ def open_parquet(path: Path, label_column: str, ignored: tuple[str, ...] = ()) -
     if len(set(header)) != len(header):
         raise TableError(f"{path}: column {next(n for n in header if header.count(n) > 1)!r} is there twice")
     label_at = column(path, header, label_column)
-    texts = [_label(value) for value in table.column(label_at).to_pylist()]
+    texts = [label_text(value) for value in table.column(label_at).to_pylist()]
     features = tuple(header[i] for i in _feature_columns(path, header, label_at, ignored))
     matrix = np.empty((len(texts), len(features)), dtype=np.float32)
     for target, name in enumerate(features):
@@ -78,7 +78,7 @@ def _feature_columns(path: Path, header: list[str], label_at: int, ignored: tupl
     return [i for i in range(len(header)) if i not in out]
 
 
-def _label(value: Any) -> str:
+def label_text(value: Any) -> str:
     """Labels with gaps are often kept as floating point, where the gaps are NaN."""
     if value is None or value != value:
         return ""

@@ -1,0 +1,85 @@
+"""`cadr predict RUN DATA --out predictions.csv`: classes and calibrated probabilities for every row, in order."""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cadr.cli.table import show_table
+
+if TYPE_CHECKING:
+    from cadr.cli.main import Subparsers
+    from cadr.evaluate.predict import Predicted
+
+
+def add(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "predict",
+        usage="cadr predict RUN DATA --out predictions.csv [--top N] [--labels FILE]",
+        help="classes and probabilities for data of any size",
+        description="Predict the class of every row of DATA with a trained run. The file holds a row for every row, in "
+        "the same order, with the columns that identify it (or the file's name, or its number), the class and its "
+        "probability, the next best classes, and where DATA has labels whether the model disagrees with them. "
+        "Probabilities are calibrated on the labels that training has held out. Data are read and written piece by "
+        "piece: millions of rows need no more memory than thousands.",
+    )
+    parser.add_argument("folder", type=Path, metavar="RUN", help="the run's folder")
+    parser.add_argument("data", metavar="DATA", help="a folder of images, or an .npz, .npy, CSV or Parquet file")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="FILE", help="where to write: a name that ends in .csv or .parquet"
+    )
+    parser.add_argument("--top", type=int, default=3, metavar="N", help="how many classes to name (default: 3)")
+    parser.add_argument(
+        "--labels", type=Path, metavar="FILE", help="CSV of file,label for a folder of images, to compare with"
+    )
+    parser.add_argument("--root", metavar="FOLDER", help="where benchmarks lie (default: $CADR_DATA, else data/)")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
+    parser.set_defaults(run=run)
+
+
+def run(namespace: Namespace) -> int:
+    from cadr.evaluate.predict import predict_file
+
+    begun = time.perf_counter()
+    found = predict_file(
+        namespace.folder,
+        namespace.data,
+        namespace.out,
+        top=namespace.top,
+        labels=namespace.labels,
+        root=namespace.root,
+        device=namespace.device,
+        progress=_Progress(),
+    )
+    seconds = time.perf_counter() - begun
+    _show(found)
+    print(f"\n{found.rows:,} rows in {seconds:.1f} s, written to {namespace.out}.")
+    if not found.calibrated:
+        print("The probabilities are the model's own: the run has held out no labels to calibrate them on.")
+    if found.labelled:
+        print(
+            f"Of {found.labelled:,} labels the model disagrees with {found.disagreements:,}: "
+            "look at the rows whose `disagrees` is yes, the most probable first."
+        )
+    return 0
+
+
+def _show(found: Predicted) -> None:
+    lines = [[n, f"{c:,}", f"{100 * c / found.rows:.1f} %"] for n, c in found.counts.items()]
+    show_table(["class", "predicted", "share"], lines)
+
+
+class _Progress:
+    """A line now and then on standard error, for data that take long."""
+
+    def __init__(self) -> None:
+        self.begun = self.spoke = time.monotonic()
+
+    def __call__(self, rows: int) -> None:
+        now = time.monotonic()
+        if now - self.spoke > 10.0:
+            print(f"{rows:,} rows, {rows / (now - self.begun):,.0f} a second", file=sys.stderr, flush=True)
+            self.spoke = now

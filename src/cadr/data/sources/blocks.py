@@ -1,0 +1,172 @@
+"""Data to predict on, some rows at a time in their own order, so that millions need no more memory than thousands.
+
+What training data may be, these may be too, with or without labels. Columns of a table that the model does not know are
+kept, and come back beside the predictions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cadr.data.benchmarks import BENCHMARKS, open_benchmark
+from cadr.data.pool import MISSING, chunks
+from cadr.data.reason import listed
+from cadr.data.sources.arrays import as_examples, read_npy, read_npz
+from cadr.data.sources.folder import LABELS, labelled_files
+from cadr.data.sources.images import SUFFIXES, decode_all, resize_all
+from cadr.data.sources.labels import index_labels
+from cadr.errors import DataError
+
+IMAGES = 512  # decoded together
+
+
+class PredictionDataError(DataError):
+    """Data to predict on are not like those the model was trained on."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the model takes, and what its classes are called."""
+
+    shape: tuple[int, ...]  # of an example: (h, w, 3) or (d,)
+    class_names: tuple[str, ...]
+    feature_names: tuple[str, ...] | None = None
+    label_column: str = "label"
+    image_size: int | None = None  # to which images of other sizes are brought
+
+    def check(self, name: str, examples: NDArray[Any]) -> None:
+        if examples.shape[1:] != self.shape:
+            raise PredictionDataError(
+                f"{name}: the model was trained on {_shown(self.shape)}, these are {_shown(examples.shape[1:])}"
+                + ("; train with --image-size to allow for other sizes" if len(examples.shape) == 4 else "")
+            )
+
+
+class Block(NamedTuple):
+    examples: NDArray[Any]
+    labels: NDArray[np.int64] | None  # −1 where missing
+    kept: list[Any]  # one list, or Arrow array, per column of `Blocks.columns`
+
+
+class Blocks(NamedTuple):
+    """Rows to come. `types` are the Arrow types of the kept columns, where they have any but text."""
+
+    columns: list[str]
+    has_labels: bool
+    blocks: Iterator[Block]
+    types: dict[str, Any]
+
+
+def open_blocks(spec: str, wanted: Wanted, labels: Path | None = None, root: str | Path | None = None) -> Blocks:
+    """Open anything that can be trained on; `labels` names a CSV of file,label for a folder of images."""
+    from cadr.data.sources import table_blocks
+
+    path = Path(spec).expanduser()
+    if spec in BENCHMARKS:
+        pool = open_benchmark(spec, root)
+        return _array(spec, pool.examples, pool.labels, wanted)
+    if not path.exists():
+        raise PredictionDataError(f"{spec} is neither a file or folder nor a benchmark ({', '.join(BENCHMARKS)})")
+    images = len(wanted.shape) == 3
+    suffix = path.suffix.lower()
+    if path.is_dir():
+        if not images:
+            raise PredictionDataError(f"{spec} is a folder, but the model was trained on {_shown(wanted.shape)}")
+        return _folder(path, labels, wanted)
+    if labels is not None:
+        raise PredictionDataError("--labels is for a folder of images; a table holds its labels in a column")
+    if suffix in (".csv", ".parquet", ".pq"):
+        if images:
+            raise PredictionDataError(f"{spec} is a table, but the model was trained on {_shown(wanted.shape)}")
+        return (table_blocks.open_csv if suffix == ".csv" else table_blocks.open_parquet)(path, wanted)
+    if suffix == ".npy":
+        return _array(spec, read_npy(path), None, wanted)
+    if suffix == ".npz":
+        return _npz(path, wanted)
+    raise PredictionDataError(f"{spec}: expected a folder, or a file that ends in .npz, .npy, .csv or .parquet")
+
+
+def _npz(path: Path, wanted: Wanted) -> Blocks:
+    arrays = read_npz(path)
+    x, y = ("x_train", "y_train") if "x_train" in arrays else ("x", "y")
+    if x not in arrays:
+        raise PredictionDataError(f"{path}: expected an array x of examples, found {listed(list(arrays)) or 'none'}")
+    labels = arrays.get(y)
+    if labels is not None and labels.dtype.kind == "U":
+        labels = index_labels(str(path), labels.tolist(), wanted.class_names)
+    elif labels is not None and labels.dtype.kind in "iu":
+        # Numbers are indices, as they are in training; and a class whose name is a number has the index it had there.
+        labels = labels.astype(np.int64)
+        if labels.max(initial=-1) >= len(wanted.class_names):
+            raise PredictionDataError(
+                f"{path}: label {labels.max()} is not among the {len(wanted.class_names)} classes of the model"
+            )
+    elif labels is not None:
+        raise PredictionDataError(f"{path}: labels should be whole numbers or strings, got {labels.dtype}")
+    if labels is not None and len(labels) != len(arrays[x]):
+        raise PredictionDataError(f"{path}: {len(labels)} labels for {len(arrays[x])} examples")
+    return _array(str(path), arrays[x], labels, wanted)
+
+
+def _array(name: str, array: NDArray[Any], labels: NDArray[np.int64] | None, wanted: Wanted) -> Blocks:
+    if array.ndim not in (2, 3, 4) or len(array) == 0:
+        raise PredictionDataError(f"{name}: expected rows of {_shown(wanted.shape)}, got shape {array.shape}")
+
+    def blocks() -> Iterator[Block]:
+        start = 0
+        for part in chunks(array):
+            examples = as_examples(name, part)
+            if examples.ndim == 4:
+                examples = resize_all(examples, wanted.image_size)
+            wanted.check(name, examples)
+            check_finite(name, examples, start)
+            stop = start + len(part)
+            yield Block(examples, None if labels is None else labels[start:stop], [list(range(start, stop))])
+            start = stop
+
+    return Blocks(["row"], labels is not None, blocks(), {})
+
+
+def _folder(root: Path, labels: Path | None, wanted: Wanted) -> Blocks:
+    """Images under a folder; without a CSV of labels the name of a class's folder is a label."""
+    files = sorted((f for f in root.rglob("*") if f.suffix.lower() in SUFFIXES and f.is_file()), key=str)
+    if not files:
+        raise PredictionDataError(f"{root}: there are no images ({', '.join(sorted(SUFFIXES))})")
+    if labels is None and (root / LABELS).is_file():
+        labels = root / LABELS
+    names = [f.relative_to(root) for f in files]
+    if labels is not None:
+        found = labelled_files(root, labels, "file", wanted.label_column)
+        texts = [found.get(f, "") for f in files]
+    else:
+        texts = [n.parts[0] if len(n.parts) > 1 and n.parts[0] in wanted.class_names else "" for n in names]
+    indices = index_labels(str(labels or root), texts, wanted.class_names)
+
+    def blocks() -> Iterator[Block]:
+        for start in range(0, len(files), IMAGES):
+            part = slice(start, start + IMAGES)
+            examples = decode_all(files[part], wanted.image_size)
+            wanted.check(str(files[start]), examples)
+            yield Block(examples, indices[part], [[n.as_posix() for n in names[part]]])
+
+    return Blocks(["file"], bool((indices != MISSING).any()), blocks(), {})
+
+
+def check_finite(name: str, examples: NDArray[Any], start: int) -> None:
+    if examples.dtype == np.float32 and not np.isfinite(examples).all():
+        row, column = np.argwhere(~np.isfinite(examples))[0]
+        raise PredictionDataError(
+            f"{name}: row {start + row}, column {column} is {examples[row, column]}, not a finite number of 32 bits"
+        )
+
+
+def _shown(shape: tuple[int, ...]) -> str:
+    if len(shape) == 3:
+        return f"images of {shape[1]}×{shape[0]} pixels"
+    return f"{shape[0]} features" if len(shape) == 1 else f"arrays of shape {shape}"

@@ -1,0 +1,149 @@
+"""Predictions for any amount of data, written as they are made: a row for every row, in the same order.
+
+Columns: what identified the rows, `predicted` and `probability`, the next best classes (`predicted_2`, …), and where
+the data have labels `label` and `disagrees`. The file appears under its name when it is complete.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from cadr.data.sources.blocks import Block, Blocks, open_blocks
+from cadr.errors import ConfigError, DataError
+from cadr.evaluate.predictor import Predictor
+
+
+class Predicted(NamedTuple):
+    """What a finished prediction amounts to."""
+
+    rows: int
+    labelled: int
+    disagreements: int
+    counts: dict[str, int]  # rows predicted to be of each class
+    calibrated: bool
+
+
+def predict_file(
+    run: Path | str,
+    data: str,
+    out: Path | str,
+    *,
+    top: int = 3,
+    labels: Path | None = None,
+    root: str | Path | None = None,
+    device: str = "auto",
+    model: nn.Module | None = None,
+    progress: Callable[[int], None] = lambda rows: None,
+) -> Predicted:
+    """Predict every row of `data` with the run in folder `run`; `out` ends in .csv or .parquet."""
+    out = Path(out)
+    if out.suffix.lower() not in (".csv", ".parquet", ".pq"):
+        raise ConfigError(f"{out}: predictions are written to a file that ends in .csv or .parquet")
+    if top < 1:
+        raise ConfigError(f"top must be at least 1, got {top}")
+    predictor = Predictor.load(run, model, device)
+    opened = open_blocks(data, predictor.wanted(), labels, root)
+    top = min(top, len(predictor.class_names))
+    new = _new_columns(top, opened.has_labels)
+    taken = [name for name in opened.columns if name in new]
+    if taken:
+        raise DataError(f"{data} has a column {taken[0]!r} already, which the predictions need; rename it")
+    names = np.array(predictor.class_names, dtype=object)
+    counts = np.zeros(len(names), dtype=np.int64)
+    rows = labelled = disagreements = 0
+    writer = _csv if out.suffix.lower() == ".csv" else _parquet
+    with writer(out, opened, new) as write:
+        for block in opened.blocks:
+            best, probabilities = _best(predictor, block, top)
+            wrong = None if block.labels is None else (block.labels >= 0) & (block.labels != best[:, 0])
+            write(block.kept, names, best, probabilities, block.labels, wrong)
+            rows += len(best)
+            counts += np.bincount(best[:, 0], minlength=len(names))
+            if block.labels is not None and wrong is not None:
+                labelled, disagreements = labelled + int((block.labels >= 0).sum()), disagreements + int(wrong.sum())
+            progress(rows)
+    by_class = dict(zip(predictor.class_names, counts.tolist(), strict=True))
+    return Predicted(rows, labelled, disagreements, by_class, predictor.calibration.examples > 0)
+
+
+def _best(predictor: Predictor, block: Block, top: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    found = predictor.probabilities(block.examples).topk(top, dim=1)
+    return found.indices.cpu().numpy(), found.values.cpu().numpy()
+
+
+def _new_columns(top: int, has_labels: bool) -> list[str]:
+    names = [f"{what}{'' if k == 1 else f'_{k}'}" for k in range(1, top + 1) for what in ("predicted", "probability")]
+    return [*names, "label", "disagrees"] if has_labels else names
+
+
+@contextmanager
+def _whole(out: Path) -> Iterator[Path]:
+    """A file to write to that takes its name when it is complete, and leaves nothing behind when it is not."""
+    new = out.with_name(out.name + ".new")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        yield new
+        new.replace(out)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+@contextmanager
+def _csv(out: Path, opened: Blocks, new: list[str]) -> Iterator[Callable[..., None]]:
+    with _whole(out) as path, path.open("w", encoding="utf-8", newline="") as file:
+        lines = csv.writer(file, lineterminator="\n")
+        lines.writerow([*opened.columns, *new])
+
+        def write(kept: list[Any], names: Any, best: Any, probabilities: Any, labels: Any, wrong: Any) -> None:
+            columns = [column if isinstance(column, list) else column.to_pylist() for column in kept]
+            for k in range(best.shape[1]):
+                columns.append(names[best[:, k]].tolist())
+                columns.append(list(map("{:.6f}".format, probabilities[:, k].tolist())))
+            if opened.has_labels:
+                known = labels >= 0
+                columns.append(np.where(known, names[labels], "").tolist())
+                columns.append(np.where(known, np.where(wrong, "yes", "no"), "").tolist())
+            lines.writerows(zip(*columns, strict=True))
+
+        yield write
+
+
+@contextmanager
+def _parquet(out: Path, opened: Blocks, new: list[str]) -> Iterator[Callable[..., None]]:
+    try:
+        pa, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError:
+        raise ConfigError(
+            f"writing {out} needs the package pyarrow: pip install 'cadr[parquet]', or write .csv"
+        ) from None
+    text = pa.dictionary(pa.int32(), pa.string())
+    kinds = {"probability": pa.float32(), "disagrees": pa.bool_()}
+    fields = [(name, opened.types.get(name, pa.int64() if name == "row" else pa.string())) for name in opened.columns]
+    fields += [(name, kinds.get(name.split("_")[0], text)) for name in new]
+    schema = pa.schema(fields)
+    with _whole(out) as path, parquet.ParquetWriter(path, schema) as file:
+
+        def write(kept: list[Any], names: Any, best: Any, probabilities: Any, labels: Any, wrong: Any) -> None:
+            words = pa.array(names.tolist(), pa.string())
+
+            def named(indices: Any, missing: Any = None) -> Any:
+                return pa.DictionaryArray.from_arrays(pa.array(indices.astype(np.int32), mask=missing), words)
+
+            types = [schema.field(i).type for i in range(len(kept))]
+            columns = [c if isinstance(c, pa.Array) else pa.array(c, t) for c, t in zip(kept, types, strict=True)]
+            for k in range(best.shape[1]):
+                columns += [named(best[:, k]), pa.array(probabilities[:, k])]
+            if opened.has_labels:
+                columns += [named(labels, labels < 0), pa.array(wrong, mask=labels < 0)]
+            file.write_batch(pa.record_batch(columns, schema=schema))
+
+        yield write

@@ -1,0 +1,114 @@
+"""A trained run that answers questions: examples in, calibrated probabilities out; it needs no training data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from cadr.config import Config
+from cadr.data.sources.blocks import Wanted
+from cadr.errors import CheckpointError, ConfigError
+from cadr.estimate.calibration import Calibration, uncalibrated
+from cadr.train import checkpoint
+from cadr.train.folder import RunFolder
+from cadr.train.input_spec import InputSpec
+from cadr.train.loop import CALIBRATION
+from cadr.train.network import call, is_half
+from cadr.train.prepare import device_of
+from cadr.views import to_model
+
+_VALUES = 2**22  # numbers of a batch of examples
+
+
+class Predictor:
+    """The averaged model of a run, with its preprocessing and calibration."""
+
+    def __init__(
+        self, model: nn.Module, spec: InputSpec, calibration: Calibration, config: Config, device: torch.device
+    ) -> None:
+        self.model, self.spec, self.calibration, self.config = model.to(device).eval(), spec, calibration, config
+        self.device = device
+        self.half = is_half(config.training.precision, device)
+        self._batch = max(16, _VALUES // int(np.prod(spec.shape)))
+        self._centre = self._scale = None
+        if spec.centre is not None and spec.scale is not None:
+            self._centre = torch.tensor(spec.centre, device=device)
+            self._scale = torch.tensor(spec.scale, device=device)
+
+    @staticmethod
+    def load(out: Path | str, model: nn.Module | None = None, device: str = "auto") -> Predictor:
+        """From a run's folder; a module of your own, if the run was trained with one, is given again."""
+        folder = RunFolder(out)
+        if not folder.path.is_dir():
+            raise CheckpointError(f"{out} is not a run: there is no such folder.")
+        config, spec = folder.config(), InputSpec.read(folder.path)
+        if config is None:
+            raise CheckpointError(f"{out} is not a run: it holds no config.toml.")
+        found, _ = checkpoint.newest(folder.path)
+        if found is None:
+            raise CheckpointError(f"{out} holds no checkpoint to predict with; train it first.")
+        if model is None:
+            if config.model is None:
+                raise ConfigError(f"{out} was trained with a module of its own; give it as model.")
+            model = config.model.build(len(spec.class_names), spec.model_shape)
+        assert model is not None
+        _load_average(out, model, found[0])
+        return Predictor(model, spec, read_calibration(folder.path, spec), config, device_of(device))
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return self.spec.class_names
+
+    def wanted(self) -> Wanted:
+        """How data to predict on are read."""
+        spec, source = self.spec, self.config.source
+        return Wanted(spec.shape, spec.class_names, spec.feature_names, source.label_column, source.image_size)
+
+    @torch.inference_mode()
+    def logits(self, examples: NDArray[Any]) -> Tensor:
+        """(n, C) float32 on the device, for uint8 images or float32 features as they were trained on."""
+        parts = []
+        for start in range(0, len(examples), self._batch):
+            x = torch.tensor(examples[start : start + self._batch], device=self.device)
+            if self._centre is not None and self._scale is not None:
+                x = (x - self._centre) / self._scale
+            else:
+                x = to_model(x, torch.bfloat16 if self.half else torch.float32)
+            parts.append(call(self.model, x, self.half))
+        return torch.cat(parts)
+
+    def probabilities(self, examples: NDArray[Any]) -> Tensor:
+        """(n, C) float32, calibrated where the run has held out labels for it."""
+        return self.calibration(self.logits(examples)).exp()
+
+
+def read_calibration(out: Path, spec: InputSpec) -> Calibration:
+    path = out / CALIBRATION
+    if not path.exists():
+        return uncalibrated(len(spec.class_names))
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        read = Calibration(**{**content, "correction": tuple(map(float, content["correction"]))})
+        if len(read.correction) != len(spec.class_names) or not read.temperature > 0:
+            raise ValueError("it is of another model")
+        return read
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path} cannot be used ({error}); delete it to predict uncalibrated.") from None
+
+
+def _load_average(out: Path | str, model: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Averaged weights and running statistics; a checkpoint may hold more, such as a method's second head."""
+    state = model.state_dict()
+    names = {
+        name: next((f"{k}.{name}" for k in ("average", "buffer") if f"{k}.{name}" in tensors), "") for name in state
+    }
+    lost = [name for name, stored in names.items() if not stored or tensors[stored].shape != state[name].shape]
+    if lost:
+        raise CheckpointError(f"The checkpoint in {out} is of another model: {lost[0]} does not fit.")
+    model.load_state_dict({name: tensors[stored] for name, stored in names.items()})
