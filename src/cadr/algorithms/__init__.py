@@ -4,20 +4,46 @@ from __future__ import annotations
 
 from cadr.algorithms.base import Algorithm, Batch, Facts, Model, Output, Refreshing, State, Terms, forward
 from cadr.algorithms.cadr import CADR, CAI, CAP, CAPCAI
+from cadr.algorithms.darp import DARP
+from cadr.algorithms.dash import DASH
 from cadr.algorithms.fixmatch import AlignedFixMatch, FixMatch
+from cadr.algorithms.flexmatch import FlexMatch
+from cadr.algorithms.freematch import FreeMatch
+from cadr.algorithms.logit_adjustment import LogitAdjustedCADR, LogitAdjustment
+from cadr.algorithms.prg import PRG, PRGLast
+from cadr.algorithms.resampling import ResampledCADR, Resampling
+from cadr.algorithms.reweighting import ReweightedCADR, Reweighting
+from cadr.algorithms.simpro import SimPro
+from cadr.algorithms.softmatch import SoftMatch
 from cadr.algorithms.supervised import Supervised
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
     "supervised": Supervised,
     "fixmatch": FixMatch,
-    "alignment": AlignedFixMatch,
     "cap": CAP,
     "cai": CAI,
     "cap_cai": CAPCAI,
     "cadr": CADR,
+    "alignment": AlignedFixMatch,
+    "reweighting": Reweighting,
+    "resampling": Resampling,
+    "logit_adjustment": LogitAdjustment,
+    "dash": DASH,
+    "darp": DARP,
+    "flexmatch": FlexMatch,
+    "freematch": FreeMatch,
+    "softmatch": SoftMatch,
+    "prg": PRG,
+    "prg_last": PRGLast,
+    "simpro": SimPro,
+    "cadr_reweighting": ReweightedCADR,
+    "cadr_resampling": ResampledCADR,
+    "cadr_logit_adjustment": LogitAdjustedCADR,
 }
 
 __all__ = [
-    "ALGORITHMS", "CADR", "CAI", "CAP", "CAPCAI", "Algorithm", "AlignedFixMatch", "Batch", "Facts", "FixMatch", "Model",
-    "Output", "Refreshing", "State", "Supervised", "Terms", "forward",
+    "ALGORITHMS", "CADR", "CAI", "CAP", "CAPCAI", "DARP", "DASH", "PRG", "Algorithm", "AlignedFixMatch", "Batch",
+    "Facts", "FixMatch", "FlexMatch", "FreeMatch", "LogitAdjustedCADR", "LogitAdjustment", "Model", "Output", "PRGLast",
+    "Refreshing", "ResampledCADR", "Resampling", "ReweightedCADR", "Reweighting", "SimPro", "SoftMatch", "State",
+    "Supervised", "Terms", "forward",
 ]  # fmt: skip

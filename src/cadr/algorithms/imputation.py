@@ -34,7 +34,8 @@ class Step(NamedTuple):
     strong: Tensor  # (U, C) logits of the unlabelled strong views
     batch: Batch
     state: State  # before this step: CAP's marginal has the value of state["prior"]
-    prior: Tensor  # (C,) after this step: thresholds come from it
+    seen: State  # with this batch's weak views in its averages: thresholds and pseudo-labels come from it
+    prior: Tensor  # (C,) seen["prior"]
     thresholds: Tensor  # (C,)
     predicted: Tensor  # (U, C) probabilities the pseudo-labels were read off
     imputed: Imputed
@@ -48,12 +49,10 @@ class Imputation(Algorithm):
     """
 
     lambda_u: float = option(1.0, "Weight of the unlabelled loss.")
-    pseudo_labels: Literal["hard", "soft"] = option("hard", "Impute the predicted class, or all probabilities.")
     momentum: float = option(0.99, "Momentum of the moving average of predictions, P̂ (μ, Eq. 10).")
 
     def __post_init__(self) -> None:
         check_range("momentum", self.momentum, 0.0, 1.0)
-        check_choice("pseudo_labels", self.pseudo_labels, "hard", "soft")
 
     def init(self, facts: Facts) -> State:
         return {"prior": uniform_prior(facts.num_classes)}
@@ -65,7 +64,7 @@ class Imputation(Algorithm):
         predicted = self.predict(weak, batch, seen)
         imputed = self.impute(predicted, limits, seen)
         prior = seen["prior"]
-        step = Step(labelled, batch.labels, weak, strong, batch, state, prior, limits, predicted, imputed)
+        step = Step(labelled, batch.labels, weak, strong, batch, state, seen, prior, limits, predicted, imputed)
         return Output(self.terms(step), self.conclude(step, seen), imputed.labels, imputed.mask, limits, prior)
 
     def observe(self, weak: Tensor, batch: Batch, state: State) -> State:
@@ -96,8 +95,12 @@ class Imputation(Algorithm):
 
     def unlabelled(self, step: Step) -> Terms:
         """Mean over all rows, used or not: a batch of few confident rows must weigh little."""
-        targets = step.imputed.labels if self.pseudo_labels == "hard" else step.predicted
-        return {"unlabelled": self.lambda_u * (step.imputed.mask * cross_entropy(step.strong, targets)).mean()}
+        losses = cross_entropy(step.strong, self.targets(step))
+        return {"unlabelled": self.lambda_u * (step.imputed.mask * losses).mean()}
+
+    def targets(self, step: Step) -> Tensor:
+        """What strong views are taught: classes, or probabilities."""
+        return step.imputed.labels
 
 
 @dataclass(frozen=True)
@@ -105,10 +108,15 @@ class Thresholded(Imputation):
     """One threshold for all classes, for the whole run."""
 
     threshold: float = option(0.95, "Confidence above which a pseudo-label is used (τ_o, Eq. 11).")
+    pseudo_labels: Literal["hard", "soft"] = option("hard", "Impute the predicted class, or all probabilities.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_range("threshold", self.threshold, 0.0, 1.0)
+        check_choice("pseudo_labels", self.pseudo_labels, "hard", "soft")
 
     def class_thresholds(self, state: State) -> Tensor:
         return thresholds(state["prior"], self.threshold, beta=0.0)
+
+    def targets(self, step: Step) -> Tensor:
+        return step.imputed.labels if self.pseudo_labels == "hard" else step.predicted

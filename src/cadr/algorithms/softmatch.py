@@ -1,0 +1,57 @@
+"""SoftMatch (Chen et al., ICLR 2023): no threshold but a weight, Gaussian below the mean confidence and 1 above it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from cadr.algorithms.alignment import Aligned
+from cadr.algorithms.base import Batch, Facts, State, Terms, check_range
+from cadr.algorithms.imputation import Step
+from cadr.data.option import option
+from cadr.functional import Imputed
+
+
+@dataclass(frozen=True)
+class SoftMatch(Aligned):
+    """Pseudo-labels weighted by a truncated Gaussian of their confidence, from aligned predictions."""
+
+    momentum: float = option(0.999, "Momentum of the moving averages of predictions and confidence.")
+    n_sigma: float = option(2.0, "The Gaussian's standard deviation is that of the confidence over this number.")
+    alignment: Literal["none", "uniform", "labelled", "given"] = option(
+        "uniform", "Align predictions with a class distribution before pseudo-labels are read off."
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_range("n_sigma", self.n_sigma, 0.0, float("inf"))
+
+    def init(self, facts: Facts) -> State:
+        start = {"mean": torch.tensor(1.0 / facts.num_classes), "variance": torch.tensor(1.0)}
+        return {**super().init(facts), **start}
+
+    def observe(self, weak: Tensor, batch: Batch, state: State) -> State:
+        seen = super().observe(weak, batch, state)
+        variance, mean = torch.var_mean(self.predict(weak, batch, seen).amax(1))
+        rate = 1.0 - self.momentum
+        moved = {
+            "mean": torch.lerp(state["mean"], mean, rate),
+            "variance": torch.lerp(state["variance"], variance, rate),
+        }
+        return {**seen, **moved}
+
+    def class_thresholds(self, state: State) -> Tensor:
+        """Above the mean a pseudo-label counts fully."""
+        return state["mean"].expand_as(state["prior"])
+
+    def impute(self, predicted: Tensor, limits: Tensor, state: State) -> Imputed:
+        confidence, labels = predicted.max(1)
+        below = (confidence - state["mean"]).clamp(max=0.0)
+        variance = state["variance"].clamp(min=torch.finfo(below.dtype).tiny)
+        return Imputed(labels, torch.exp(-0.5 * (self.n_sigma * below) ** 2 / variance))
+
+    def terms(self, step: Step) -> Terms:
+        return self.supervised(step) | self.unlabelled(step)
