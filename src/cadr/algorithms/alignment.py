@@ -45,5 +45,10 @@ class Aligned(Imputation):
         predicted = super().predict(weak, batch, state)
         if self.alignment == "none":
             return predicted
-        aligned = predicted * ((state["target"] + _SMALL) / (state["prior"] + _SMALL))
-        return aligned / aligned.sum(1, keepdim=True)
+        return align(predicted, state["target"], state["prior"])
+
+
+def align(predicted: Tensor, target: Tensor, mean: Tensor) -> Tensor:
+    """p · target / mean, normalised, where `mean` is what predictions are on average."""
+    aligned = predicted * ((target + _SMALL) / (mean + _SMALL))
+    return aligned / aligned.sum(1, keepdim=True)

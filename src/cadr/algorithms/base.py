@@ -145,7 +145,7 @@ def untracked(model: Model, *inputs: Tensor) -> tuple[Tensor, ...]:
     return forward(getattr(model, "untracked", model), *inputs)  # a plain function has no statistics
 
 
-def ramp(step: Tensor, length: Tensor) -> Tensor:
+def linear_ramp(step: Tensor, length: Tensor) -> Tensor:
     """step / length, at most 1: a weight that rises linearly. A length of 0 gives 1 at once."""
     return torch.where(length > 0, step / length, 1.0).clamp(max=1.0)
 

@@ -1,0 +1,43 @@
+"""What MixMatch and ReMixMatch share: sharpened guesses, and mixup of everything with everything."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cadr.data import draw
+
+
+def one_hot(labels: Tensor, num_classes: int) -> Tensor:
+    """(n, C) float32, without a look at the labels' values."""
+    return (labels.unsqueeze(1) == torch.arange(num_classes, device=labels.device)).to(torch.float32)
+
+
+def sharpen(predicted: Tensor, temperature: float) -> Tensor:
+    """p^(1/T), normalised: T below 1 makes the guess surer."""
+    raised = predicted ** (1 / temperature)
+    return raised / raised.sum(1, keepdim=True)
+
+
+def mixup(inputs: Tensor, targets: Tensor, key: Tensor, alpha: float) -> tuple[Tensor, Tensor]:
+    """λ of each row and 1 − λ of another, with λ from Beta(α, α) but at least one half: a row stays mostly itself.
+
+    The other rows are the same ones in random order. α = 0 mixes nothing.
+    """
+    if alpha == 0:
+        return inputs, targets
+    n = len(inputs)
+    drawn = draw.beta(draw.split(key, 0), alpha, alpha, n)
+    share = torch.maximum(drawn, 1 - drawn)
+    partner = draw.permutation(draw.split(key, 1), n)
+    return _mix(inputs, partner, share), _mix(targets, partner, share)
+
+
+def _mix(rows: Tensor, partner: Tensor, share: Tensor) -> Tensor:
+    share = share.reshape(-1, *[1] * (rows.ndim - 1)).to(torch.promote_types(rows.dtype, torch.float32))
+    return as_views_lie(rows * share + rows[partner] * (1 - share), rows.dtype)
+
+
+def as_views_lie(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """In the memory order in which images come, channels last."""
+    return x.to(dtype, memory_format=torch.channels_last) if x.ndim == 4 else x.to(dtype)
