@@ -19,28 +19,8 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-TINY = [
-    "--protocol",
-    "longtail",
-    "--n-max",
-    "20",
-    "--gamma",
-    "20",
-    "--model",
-    "mlp",
-    "--hidden",
-    "16",
-    "--steps",
-    "40",
-    "--batch",
-    "16",
-    "--ratio",
-    "2",
-    "--evaluations",
-    "8",
-    "--log-every",
-    "5",
-]
+TINY = ["--protocol", "longtail", "--n-max", "20", "--gamma", "20", "--model", "mlp", "--hidden", "16"]
+TINY += ["--steps", "40", "--batch", "16", "--ratio", "2", "--evaluations", "8", "--threshold", "0.1"]
 
 
 @pytest.fixture(scope="module")

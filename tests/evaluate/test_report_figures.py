@@ -77,6 +77,7 @@ def test_a_line_breaks_where_there_is_no_value_and_ends_at_the_last():
 def test_a_curve_without_values_is_said_to_have_none():
     figure = parsed(lines("P", [Series("run", 0, [(0, None)])], extent_of([Series("run", 0, [(0, None)])])))
     assert "no values" in described(figure)
+    assert "no values" in [e.text for e in figure.iter("text")]
     assert next(iter(figure.iter("path"))).attrib["d"] == ""
 
 

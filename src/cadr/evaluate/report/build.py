@@ -83,7 +83,7 @@ def _look_all(
 
 def _content(runs: Sequence[Run], looks: dict[str, Look], problems: Sequence[str], out: Path) -> dict[str, Any]:
     names = runs[0].class_names
-    groups = _labels(runs, looks, names)
+    groups = _labels(runs, looks)
     counts = {run.spec.labels for run in runs}
     classes = Classes(names, counts.pop() if len(counts) == 1 else None)
     known = any(one.pool.hidden_labels is not None and one.part != "validation" for one in looks.values())
@@ -118,7 +118,7 @@ def _content(runs: Sequence[Run], looks: dict[str, Look], problems: Sequence[str
     }
 
 
-def _labels(runs: Sequence[Run], looks: dict[str, Look], names: tuple[str, ...]) -> dict[str, Labels]:
+def _labels(runs: Sequence[Run], looks: dict[str, Look]) -> dict[str, Labels]:
     """By run name; runs on the same labels share one."""
     together: dict[str, list[Run]] = {}
     for run in runs:
@@ -127,7 +127,7 @@ def _labels(runs: Sequence[Run], looks: dict[str, Look], names: tuple[str, ...])
     found = {}
     for group in together.values():
         of = ", ".join(run.name for run in group) if len(together) > 1 else ""
-        found.update(dict.fromkeys((run.name for run in group), labels_of(looks[group[0].name], group, names, of)))
+        found.update(dict.fromkeys((run.name for run in group), labels_of(looks[group[0].name], group, of)))
     return found
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cadr.errors import DataError
+from cadr.evaluate.diagnosis import diagnose
+from cadr.evaluate.diagnosis_result import Diagnosis
+from cadr.evaluate.diagnosis_text import closing
 from cadr.evaluate.report.figures import Bar, bars
 from cadr.evaluate.report.look import Look
-from cadr.evaluate.report.run import Run
-from cadr.evaluate.report.sections import Figure
+from cadr.evaluate.report.run import Run, clean
+from cadr.evaluate.report.sections import Figure, Key
 
+_DISTRIBUTION = "Labelled against estimated distribution"
 Floats = NDArray[np.float64]
 
 
@@ -20,36 +26,99 @@ Floats = NDArray[np.float64]
 class Labels:
     """What is known about the labels of one data set."""
 
-    of: str  # which data, where the report has several
+    of: str  # the runs it holds for, where the report has others too
     verdict: str
     propensity: Floats  # (C,)
     figures: Sequence[Figure]
-    paragraphs: Sequence[str] = ()
-    warnings: Sequence[str] = field(default=())
+    paragraphs: Sequence[str]
+    warnings: Sequence[str]
 
 
-def labels_of(look: Look, runs: Sequence[Run], names: tuple[str, ...], of: str) -> Labels:
-    """Labelled against estimated distribution; `runs` are those trained on these labels."""
-    counts = np.bincount(look.labels[look.labels >= 0], minlength=len(names)).astype(np.float64)
-    return from_prior(look, runs, names, counts, of)
+def labels_of(look: Look, runs: Sequence[Run], of: str) -> Labels:
+    """The diagnosis of the labels that `runs` were trained on, or what the first of them says where there is none."""
+    try:
+        diagnosis = diagnose(dataclasses.replace(look.pool, labels=look.labels))
+    except DataError as error:
+        return _from_run(look, runs, of, clean(str(error)))
+    names = runs[0].class_names
+    sure = [c.propensity if c.propensity_interval else None for c in diagnosis.classes]
+    propensity = np.array([run if phi is None else phi for phi, run in zip(sure, look.propensity, strict=True)])
+    warned = {f"Warning: {warning}" for warning in diagnosis.warnings}
+    return Labels(
+        of=of,
+        verdict=clean(diagnosis.verdict),
+        propensity=propensity,
+        figures=[_distribution(diagnosis, runs, names), _propensities(diagnosis, names)],
+        paragraphs=[clean(line) for line in closing(diagnosis) if line not in warned],
+        warnings=[clean(warning) for warning in diagnosis.warnings],
+    )
 
 
-def from_prior(look: Look, runs: Sequence[Run], names: tuple[str, ...], counts: Floats, of: str) -> Labels:
+def _distribution(diagnosis: Diagnosis, runs: Sequence[Run], names: tuple[str, ...]) -> Figure:
+    groups = []
+    for index, c in enumerate(diagnosis.classes):
+        known = c.share is not None and c.share_interval is not None
+        share = Bar(_percent(c.share) if known else None, "estimated", _both(c.share_interval))
+        groups.append([Bar(_percent(c.labelled_share), "labelled"), share, *_predicted(runs, index)])
+    keys = [Key("bar labelled", "share of the labels"), Key("bar estimated", "estimated share of the unlabelled")]
+    caption = (
+        "In percent, with 90 % intervals. Outlined: P̂, the class distribution that a run's model predicts at its end, on "
+        "unlabelled examples."
+    )
+    return _bars(_DISTRIBUTION, caption, names, groups, [*keys, *_run_keys(runs)])
+
+
+def _propensities(diagnosis: Diagnosis, names: tuple[str, ...]) -> Figure:
+    groups = [
+        [Bar(_percent(c.propensity) if c.propensity_interval else None, "estimated", _both(c.propensity_interval))]
+        for c in diagnosis.classes
+    ]
+    caption = (
+        "The share of a class's examples that are labelled, in percent, with 90 % intervals; the axis is logarithmic."
+    )
+    return _bars("Propensity of every class", caption, names, groups, [Key("bar estimated", "propensity")], log=True)
+
+
+def _from_run(look: Look, runs: Sequence[Run], of: str, reason: str) -> Labels:
     """What a run alone can say: propensities from its last P̂."""
+    names, counts = runs[0].class_names, np.array(runs[0].spec.labels, dtype=np.float64)
     most, least = int(look.propensity.argmax()), int(look.propensity.argmin())
     ratio = look.propensity[most] / look.propensity[least]
     verdict = (
-        f"According to {runs[0].name}, examples of class {names[most]} are labelled {ratio:.3g} times as often as "
-        f"those of class {names[least]}."
+        f"The labels could not be diagnosed. According to {runs[0].name}, examples of class {names[most]} are labelled "
+        f"{ratio:.3g} times as often as those of class {names[least]}."
     )
-    groups = [[Bar(100.0 * counts[c] / counts.sum(), "labelled"), *_predicted(runs, c)] for c in range(len(names))]
-    legend = ["labelled", *(f"P̂ of {run.name}" for run in runs)]
-    drawn = bars("Labelled against estimated distribution", names, groups, legend, lambda v: f"{v:.1f} %")
-    caption = "Share of the labels (grey) and of all examples, as each run predicts it (outlined), in percent."
-    return Labels(
-        of, verdict, look.propensity, [Figure("Labelled against estimated distribution", caption, [("", drawn)])]
-    )
+    shares = 100.0 * counts / counts.sum()
+    groups = [[Bar(float(shares[c]), "labelled"), *_predicted(runs, c)] for c in range(len(names))]
+    caption = "In percent. The outlined bars are the class distribution that each run predicts on unlabelled examples."
+    keys = [Key("bar labelled", "share of the labels"), *_run_keys(runs)]
+    figure = _bars(_DISTRIBUTION, caption, names, groups, keys)
+    return Labels(of, verdict, look.propensity, [figure], [], [f"The labels could not be diagnosed: {reason}"])
+
+
+def _bars(
+    title: str, caption: str, names: tuple[str, ...], groups: Sequence[Sequence[Bar]], keys: Sequence[Key],
+    log: bool = False,
+) -> Figure:  # fmt: skip
+    drawn = bars(title, names, groups, [key.words for key in keys], _written, log)
+    return Figure(title, caption, [("", drawn)], keys=keys if len(keys) > 1 else ())
+
+
+def _written(percent: float) -> str:
+    return f"{percent:.1f} %" if percent >= 1 else f"{percent:.2g} %"
 
 
 def _predicted(runs: Sequence[Run], c: int) -> list[Bar]:
     return [Bar(100.0 * run.of("train")[-1]["prior"][c], f"run s{run.style}") for run in runs]
+
+
+def _run_keys(runs: Sequence[Run]) -> list[Key]:
+    return [Key(f"bar run s{run.style}", f"P̂ of {run.name}") for run in runs]
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100.0 * share
+
+
+def _both(interval: tuple[float, float] | None) -> tuple[float, float] | None:
+    return None if interval is None else (100.0 * interval[0], 100.0 * interval[1])

@@ -45,7 +45,7 @@ def bars(
             y += _BAR
         y += _GAP
     grid = [tag("line", x1=x(t), x2=x(t), y1=2.0, y2=y, class_="grid") for t in ticks]
-    marks = [text(written(t) if log else short(t), x(t), y + 13, "middle") for t in ticks]
+    marks = [text(short(t), x(t), y + 13, "middle") for t in ticks]
     parts = [*grid, *parts, tag("line", x1=_LEFT, x2=_LEFT, y1=2.0, y2=y, class_="axis"), *marks]
     words = "; ".join(
         f"{name}: " + ", ".join(f"{what} {_said(bar, written)}" for what, bar in zip(legend, group, strict=True))

@@ -40,6 +40,8 @@ def lines(
     y = linear(extent.low, extent.high, height - bottom, top)
     parts = [_grid(x, y, extent, (left, width - right), (top, height - bottom), 3 if small else 5)]
     parts += [_curve(s, x, y, unit) for s in series]
+    if all(s.last is None for s in series):
+        parts.append(text("no values", (left + width - right) / 2, (top + height - bottom) / 2, "middle", "quiet"))
     if small:
         parts.append(text(shortened(title, 26), left, 13, class_="name"))
     else:
