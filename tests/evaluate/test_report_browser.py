@@ -73,6 +73,10 @@ def test_no_complaint_and_no_request(opened, which):
     assert asked == []
 
 
+SHAPES = """svg => [...svg.querySelectorAll('path.line, rect, circle')].filter(shape => {
+  const box = shape.getBBox(); return box.width > 0 || box.height > 0; }).length"""
+
+
 @pytest.mark.parametrize(("which", "runs"), [("one", 1), ("two", 2)])
 def test_every_figure_is_there_and_not_empty(opened, which, runs):
     page, _, _ = opened(which)
@@ -83,15 +87,16 @@ def test_every_figure_is_there_and_not_empty(opened, which, runs):
             box = figure.bounding_box()
             assert box["width"] > 100, kind
             assert box["height"] > 60, kind
-            drawn = figure.evaluate(
-                """svg => [...svg.querySelectorAll('path.line, rect, circle')].filter(shape => {
-                     const box = shape.getBBox(); return box.width > 0 || box.height > 0; }).length"""
+            # a class whose pseudo-labels were never used has no precision, and its panel says so
+            assert figure.evaluate(SHAPES) > 0 or "no values" in figure.text_content(), figure.get_attribute(
+                "aria-label"
             )
-            assert drawn > 0, figure.get_attribute("aria-label")
-    curves = page.evaluate(
-        "[...document.querySelectorAll('svg.lines')].map(s => s.querySelectorAll('path.line').length)"
-    )
-    assert all(count == runs for count in curves)
+    for name in ("Recall", "coverage", "distribution", "Threshold"):
+        panels = page.query_selector_all(f"svg.panel[aria-label*='{name}']")
+        assert len(panels) == 10, name
+        assert all(panel.evaluate(SHAPES) > 0 for panel in panels), name
+    count = "svg => svg.querySelectorAll('path.line').length"
+    assert all(figure.evaluate(count) == runs for figure in page.query_selector_all("svg.lines"))
 
 
 @pytest.mark.parametrize("which", ["one", "two"])

@@ -62,8 +62,8 @@ def _distribution(diagnosis: Diagnosis, runs: Sequence[Run], names: tuple[str, .
         groups.append([Bar(_percent(c.labelled_share), "labelled"), share, *_predicted(runs, index)])
     keys = [Key("bar labelled", "share of the labels"), Key("bar estimated", "estimated share of the unlabelled")]
     caption = (
-        "In percent, with 90 % intervals. Outlined: P̂, the class distribution that a run's model predicts at its end, on "
-        "unlabelled examples."
+        "In percent, with 90 % intervals. Outlined: P̂, the class distribution that a run's model predicts at its end "
+        "on unlabelled examples."
     )
     return _bars(_DISTRIBUTION, caption, names, groups, [*keys, *_run_keys(runs)])
 
