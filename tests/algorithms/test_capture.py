@@ -20,7 +20,7 @@ from cadr.algorithms import ALGORITHMS, CADR, CAI, CAP, CAPCAI, FixMatch
 from tests.algorithms import toy
 
 VARIANTS = {
-    **{name: kind() for name, kind in ALGORITHMS.items()},
+    **{name: toy.suited(kind) for name, kind in ALGORITHMS.items()},
     "cadr, class propensities": CADR(propensity="class", pseudo_labels="soft"),
     "cadr, other options": CADR(form="batch", supplement_threshold="fixed", target_prior=(1.0, 2.0, 3.0, 4.0)),
     "cai, thresholds from labels": CAI(threshold_prior="label", threshold_floor=0.3),
@@ -41,7 +41,8 @@ def test_step_never_looks_at_the_data(name):
     """On tensors that have a shape but no values: reading a value or shaping by one raises."""
     algorithm = VARIANTS[name]
     with FakeTensorMode() as mode:
-        state, views, weight = tree_map(mode.from_tensor, (algorithm.init(toy.facts()), toy.batch(), torch.ones(5, 4)))
+        inputs = algorithm.init(toy.facts()), toy.batch(algorithm=algorithm), torch.ones(5, 4)
+        state, views, weight = tree_map(mode.from_tensor, inputs)
         output, gradient = _gradient(algorithm, weight, views, state)
     assert gradient.shape == (5, 4)
     assert output.mask.shape == (20,)
@@ -58,9 +59,9 @@ def test_step_is_a_fixed_graph_without_tensors_from_python(name):
     """Copying Python's numbers to the device cannot be captured; what was traced on one batch holds on another."""
     algorithm = VARIANTS[name]
     state, weight = algorithm.init(toy.facts()), torch.randn(5, 4, generator=torch.Generator().manual_seed(0))
-    graph = make_fx(lambda w, v, s: _gradient(algorithm, w, v, s))(weight, toy.batch(), state)
+    graph = make_fx(lambda w, v, s: _gradient(algorithm, w, v, s))(weight, toy.batch(algorithm=algorithm), state)
     assert not [node for node in graph.graph.nodes if "lift_fresh" in str(node.target)]
-    other = toy.batch(seed=5)
+    other = toy.batch(seed=5, algorithm=algorithm)
     torch.testing.assert_close(graph(weight, other, state)[1], _gradient(algorithm, weight, other, state)[1])
 
 
@@ -96,12 +97,12 @@ def test_cadr_compiles_as_one_graph(backend):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", [name for name in VARIANTS if not name.endswith("mixmatch")])  # they mix images
 def test_half_precision_logits(name, dtype):
     """As good as the same logits in float32, and finite where half precision overflows or underflows."""
     algorithm = VARIANTS[name]
     state = algorithm.init(toy.facts())
-    views = toy.batch(features=4)
+    views = toy.batch(features=4, algorithm=algorithm)
     for scale in (2.0, 1e4):
         low = [(scale * part).to(dtype).requires_grad_() for part in (views.labelled, views.weak, views.strong)]
         full = [part.detach().float().requires_grad_() for part in low]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 
 import torch
 from torch import nn
@@ -18,11 +19,22 @@ def mlp(inputs, classes, width=32, seed=0):
         )
 
 
-def batch(classes=4, labelled=6, unlabelled=20, features=5, seed=0):
+def batch(classes=4, labelled=6, unlabelled=20, features=5, seed=0, algorithm=None):
+    """Random views, as many as the algorithm asks for (one weak and one strong if none is given)."""
+    weak, strong = (1, 1) if algorithm is None else (algorithm.weak_views, algorithm.strong_views)
     random = torch.Generator().manual_seed(seed)
-    x = torch.randn(labelled + 2 * unlabelled, features, generator=random)
+    sizes = [labelled, weak * unlabelled, strong * unlabelled]
+    x = torch.randn(sum(sizes), features, generator=random)
     labels = torch.randint(0, classes, (labelled,), generator=random)
-    return Batch(*[x[:labelled], labels, *x[labelled:].split(unlabelled), torch.arange(unlabelled)])
+    first, *views = x.split(sizes)
+    made = Batch(first, labels, *views, torch.arange(unlabelled))
+    return made if algorithm is None else made._replace(key=torch.tensor(seed), step=torch.tensor(50))
+
+
+def suited(kind):
+    """The algorithm with its defaults, but without what features cannot have."""
+    algorithm = kind()
+    return dataclasses.replace(algorithm, lambda_r=0.0) if algorithm.rotates else algorithm
 
 
 def facts(classes=4, *, inside=True):

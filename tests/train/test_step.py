@@ -16,9 +16,11 @@ from cadr.config import Optimiser, Training
 from cadr.data import draw
 from cadr.data.batches import LABELLED, UNLABELLED, balanced_indices, indices
 from cadr.data.pool import Pool
+from cadr.train.auxiliary import widen
 from cadr.train.flat import Flat
 from cadr.train.inputs import Inputs
 from cadr.train.optimise import learning_rate, update
+from cadr.train.passes import Network
 from cadr.train.step import Step
 from cadr.views import FeatureViews, ImageViews, to_model
 from tests.train import tiny
@@ -51,11 +53,11 @@ def test_step_equals_a_plain_loop(name):
     options = Optimiser(lr=0.2, sgd_momentum=0.8, weight_decay=0.1, ema=0.7)
     training = Training(steps=12, batch=4, ratio=3, seed=5)
     inputs = Inputs.of(pool, CPU)
-    step = Step(network(), algorithm, views, inputs, options, training, longest=7)
+    step = Step(widen(network(), 3, algorithm.auxiliary, 5), algorithm, views, inputs, options, training, longest=7)
     step.advance(5)
     step.advance(7)
 
-    model = network().train()
+    model = widen(network(), 3, algorithm.auxiliary, 5).train()
     average = copy.deepcopy(model)
     kernels = [p for p in model.parameters() if p.ndim > 1]
     others = [p for p in model.parameters() if p.ndim == 1]
@@ -71,11 +73,15 @@ def test_step_equals_a_plain_loop(name):
         labelled = rows[drawn]
         position = indices(5, UNLABELLED, 34, 12, k, k + 1)[0]
         first, then = torch.tensor(pool.examples[labelled]), torch.tensor(pool.examples[6 + position])
-        keys = [draw.key(5, torch.tensor(k), stream) for stream in range(3)]
-        parts = (views.weak(first, keys[0]), views.weak(then, keys[1]), views.strong_view(then, keys[2], {}))
+        keys = [draw.key(5, torch.tensor(k), stream) for stream in range(20)]
+        weak_views, strong_views = algorithm.weak_views, algorithm.strong_views
+        weak = [views.weak(then, key) for key in (keys[1], *keys[5 : 5 + weak_views - 1])]
+        strong = [views.strong_view(then, key, {}) for key in (keys[2], *keys[5 + weak_views :])][:strong_views]
+        parts = [views.weak(first, keys[0]), torch.cat(weak), torch.cat([then[:0], *strong])]
         a, b, c = (to_model(part) for part in parts)
-        batch = Batch(a, torch.tensor(pool.labels[labelled]), b, c, torch.tensor(position))
-        output = algorithm.loss(model, batch, state)
+        truth = torch.tensor(pool.labels[labelled])
+        batch = Batch(a, truth, b, c, torch.tensor(position), keys[4], torch.tensor(k))
+        output = algorithm.loss(Network(model, half=False), batch, state)
         optimiser.zero_grad()
         torch.stack(list(output.terms.values())).sum().backward()
         optimiser.step()
@@ -88,10 +94,11 @@ def test_step_equals_a_plain_loop(name):
                 old.mul_(0.7).add_(0.3 * new)
 
     named = step.tensors()
+    apart = {key: "training." if ".auxiliary_" in key else "" for key, _ in model.named_parameters()}
     for key, value in model.named_parameters():
-        torch.testing.assert_close(named[f"weight.{key}"], value.data, rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(named[f"{apart[key]}weight.{key}"], value.data, rtol=1e-4, atol=1e-6)
     for key, value in average.named_parameters():
-        torch.testing.assert_close(named[f"average.{key}"], value.data, rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(named[f"{apart[key]}average.{key}"], value.data, rtol=1e-4, atol=1e-6)
     for key, buffer in model.named_buffers():
         torch.testing.assert_close(named[f"buffer.{key}"], buffer, rtol=1e-4, atol=1e-6)
     for key, kept in state.items():

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from cadr.algorithms.base import Algorithm, Batch, Facts, Model, Output, Refreshing, State, Terms, forward
 from cadr.algorithms.cadr import CADR, CAI, CAP, CAPCAI
+from cadr.algorithms.crest import CReST, CReSTPlus
 from cadr.algorithms.darp import DARP
 from cadr.algorithms.dash import DASH
 from cadr.algorithms.fixmatch import AlignedFixMatch, FixMatch
 from cadr.algorithms.flexmatch import FlexMatch
 from cadr.algorithms.freematch import FreeMatch
 from cadr.algorithms.logit_adjustment import LogitAdjustedCADR, LogitAdjustment
+from cadr.algorithms.mixmatch import MixMatch
+from cadr.algorithms.pi_model import PiModel
 from cadr.algorithms.prg import PRG, PRGLast
+from cadr.algorithms.remixmatch import ReMixMatch
 from cadr.algorithms.resampling import ResampledCADR, Resampling
 from cadr.algorithms.reweighting import ReweightedCADR, Reweighting
 from cadr.algorithms.simpro import SimPro
@@ -19,12 +23,17 @@ from cadr.algorithms.supervised import Supervised
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
     "supervised": Supervised,
+    "pi_model": PiModel,
+    "mixmatch": MixMatch,
+    "remixmatch": ReMixMatch,
     "fixmatch": FixMatch,
     "cap": CAP,
     "cai": CAI,
     "cap_cai": CAPCAI,
     "cadr": CADR,
     "alignment": AlignedFixMatch,
+    "crest": CReST,
+    "crest_plus": CReSTPlus,
     "reweighting": Reweighting,
     "resampling": Resampling,
     "logit_adjustment": LogitAdjustment,
@@ -43,7 +52,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
 
 __all__ = [
     "ALGORITHMS", "CADR", "CAI", "CAP", "CAPCAI", "DARP", "DASH", "PRG", "Algorithm", "AlignedFixMatch", "Batch",
-    "Facts", "FixMatch", "FlexMatch", "FreeMatch", "LogitAdjustedCADR", "LogitAdjustment", "Model", "Output", "PRGLast",
-    "Refreshing", "ResampledCADR", "Resampling", "ReweightedCADR", "Reweighting", "SimPro", "SoftMatch", "State",
-    "Supervised", "Terms", "forward",
+    "CReST", "CReSTPlus", "Facts", "FixMatch", "FlexMatch", "FreeMatch", "LogitAdjustedCADR", "LogitAdjustment",
+    "MixMatch", "Model", "Output", "PRGLast", "PiModel", "ReMixMatch", "Refreshing", "ResampledCADR", "Resampling",
+    "ReweightedCADR", "Reweighting", "SimPro", "SoftMatch", "State", "Supervised", "Terms", "forward",
 ]  # fmt: skip
