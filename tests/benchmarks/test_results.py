@@ -60,7 +60,7 @@ def test_the_first_sentence_is_computed():
     assert text.split("\n\n")[1] == (
         "On CIFAR-10, γ = 50, CADR reaches **93.50 ± 0.71 %** (2 seeds; published 93.79 %) in **15.0 min** on one "
         "NVIDIA H200, where FixMatch, trained in the same way, reaches 66.00 % (published 65.61 %); as many steps of "
-        "FixMatch elsewhere take 2.0 hours on four V100 ([its author](https://x))."
+        "FixMatch elsewhere take 2.0 hours on four V100 ([as its issue tracker says](https://x))."
     )
 
 
