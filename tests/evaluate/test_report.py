@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from cadr.algorithms import FixMatch
 from cadr.cli.main import main, parser
@@ -16,6 +17,7 @@ from cadr.config import Config, difference
 from cadr.data.pool import Pool
 from cadr.errors import CheckpointError, ConfigError
 from cadr.evaluate.report import write_report
+from cadr.evaluate.report.notes import wilson
 from cadr.evaluate.report.reproduce import command, settings
 from cadr.train import train
 from tests.train import tiny
@@ -73,7 +75,9 @@ def test_its_numbers_are_those_of_the_records(run, tmp_path):
     page, _ = written([run], tmp_path)
     words = plain(page)
     result = tiny.result(run)
-    assert f"clouds-cadr cadr {result['median_10']:.1f} {result['gm']:.1f} {min(result['recall']):.1f} 60" in words
+    assert (
+        f"clouds-cadr cadr {result['median_10']:.1f} {result['gm']:.1f} {min(result['recall']):.1f} 45 test 60" in words
+    )
     last = [r for r in tiny.metrics(run) if r["kind"] == "train"][-1]
     for c, name in enumerate(("ant", "bee", "cat")):
         (row,) = re.findall(rf'<th scope="row">{name}</th>(.*?)</tr>', page, re.DOTALL)
@@ -81,6 +85,14 @@ def test_its_numbers_are_those_of_the_records(run, tmp_path):
         assert cells[0] == "6"
         assert cells[2] == f"{result['recall'][c]:.1f}"
         assert cells[5:] == [f"{last['thresholds'][c]:.3f}", f"{100 * last['prior'][c]:.1f}"]
+
+
+def test_an_accuracy_on_few_examples_comes_with_its_interval(run, tmp_path):
+    page, _ = written([run], tmp_path)
+    assert "is judged on 45 test examples only" in page
+    for right, n in ((11, 11), (40, 45), (1, 3)):
+        exact = binomtest(right, n).proportion_ci(method="wilson")
+        assert wilson(right / n, n) == pytest.approx((exact.low, exact.high), abs=1e-4)
 
 
 def test_a_page_asks_for_nothing_outside_itself(run, tmp_path):

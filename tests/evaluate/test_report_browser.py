@@ -91,7 +91,7 @@ def test_every_figure_is_there_and_not_empty(opened, which, runs):
             assert figure.evaluate(SHAPES) > 0 or "no values" in figure.text_content(), figure.get_attribute(
                 "aria-label"
             )
-    for name in ("Recall", "coverage", "distribution", "Threshold"):
+    for name in ("Recall of", "coverage of", "class distribution", "Threshold of"):
         panels = page.query_selector_all(f"svg.panel[aria-label*='{name}']")
         assert len(panels) == 10, name
         assert all(panel.evaluate(SHAPES) > 0 for panel in panels), name

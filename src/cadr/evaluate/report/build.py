@@ -16,6 +16,7 @@ from cadr.errors import CadrError, ConfigError
 from cadr.evaluate.report.examples import disagreements, worth_labelling
 from cadr.evaluate.report.labels import Labels, labels_of
 from cadr.evaluate.report.look import Look, look
+from cadr.evaluate.report.notes import notes
 from cadr.evaluate.report.page import render
 from cadr.evaluate.report.reproduce import command, settings
 from cadr.evaluate.report.run import Run, clean, read_runs
@@ -106,7 +107,7 @@ def _content(runs: Sequence[Run], looks: dict[str, Look], problems: Sequence[str
         "sections": sections,
         "runs": runs,
         "labels": labels,
-        "warnings": [*problems, *(w for group in labels for w in group.warnings), *_unfinished(runs), *_warnings(runs)],
+        "warnings": [*problems, *(w for group in labels for w in group.warnings), *notes(runs)],
         "summary": summary(runs),
         "body": body,
         "looks": [_examples(run, runs, looks[run.name], groups[run.name], names) for run in runs if run.name in looks],
@@ -161,19 +162,3 @@ def _reproduce(run: Run) -> dict[str, str]:
 def _subtitle(runs: Sequence[Run]) -> str:
     spec = runs[0].spec
     return f"{spec.rows:,} examples, {sum(spec.labels):,} of them labelled, {len(spec.class_names)} classes."
-
-
-def _unfinished(runs: Sequence[Run]) -> list[str]:
-    return [
-        f"{run.name} is not finished: it is at step {run.step:,} of {run.config.training.steps:,}."
-        for run in runs
-        if run.finished is None
-    ]
-
-
-def _warnings(runs: Sequence[Run]) -> list[str]:
-    return [
-        clean(record["message"]) if len(runs) == 1 else f"{run.name}: {clean(record['message'])}"
-        for run in runs
-        for record in run.of("warning")
-    ]

@@ -63,6 +63,15 @@ class Run:
     def last_evaluation(self) -> Record | None:
         return next(iter(reversed(self.of("evaluation"))), None)
 
+    @property
+    def judged_on(self) -> str:
+        return "nothing" if self.last_evaluation is None else str(self.last_evaluation["on"]).replace("_", "-")
+
+    @property
+    def num_judged(self) -> int:
+        """Examples that accuracy is a share of."""
+        return 0 if self.last_evaluation is None else sum(map(sum, self.last_evaluation["confusion"]))
+
     def scores(self) -> dict[str, Any]:
         """The figures of the summary: the finished result's, or the same computed from the records so far."""
         return summary(self.of("evaluation"))

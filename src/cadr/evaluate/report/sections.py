@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 from markupsafe import Markup
+from numpy.typing import NDArray
 
 from cadr.evaluate.report.figures import Series, lines, matrix, reliability_diagram
 from cadr.evaluate.report.figures.lines import Extent, extent_of
@@ -65,9 +67,7 @@ def learning(runs: Sequence[Run], classes: Classes) -> list[Figure]:
     judged = [run for run in runs if run.last_evaluation is not None]
     if not judged:
         return []
-    where = " or ".join(
-        sorted({str(run.last_evaluation["on"]).replace("_", "-") for run in judged if run.last_evaluation})
-    )
+    where = " or ".join(sorted({run.judged_on for run in judged}))
     accuracy = [run.series("evaluation", lambda r: r["accuracy"]) for run in judged]
     mean = [run.series("evaluation", lambda r: r["gm"]) for run in judged]
     overall = [
@@ -131,20 +131,30 @@ def _reliability(runs: Sequence[Run], looks: dict[str, Look]) -> list[Figure]:
         one = looks.get(run.name)
         if one is None or one.on_part is None or one.pool.test_labels is None:
             continue
-        versions = [("", one.on_part)]
+        versions: list[tuple[str, NDArray[np.float64], float | None]] = [("", one.on_part, None)]
         if one.calibration is not None and one.on_part_before is not None:
-            versions = [("before calibration", one.on_part_before), ("calibrated", one.on_part)]
-        for what, probabilities in versions:
+            fitted = one.calibration
+            versions = [
+                ("before calibration", one.on_part_before, fitted.error_before),
+                ("calibrated", one.on_part, fitted.error_after),
+            ]
+        for what, probabilities, measured in versions:
             right = probabilities.argmax(1) == one.pool.test_labels
             bins = reliability(probabilities.max(1), right)
             words = [w for w in (name_of(run, runs), what) if w]
             title = f"Reliability of {run.name}" + (f", {what}" if what else "")
-            words.append(f"calibration error {100 * calibration_error(bins):.1f} %")
+            error = 100 * calibration_error(bins) if measured is None else measured
+            words.append(f"calibration error {error:.1f} %")
             drawings.append((", ".join(words), reliability_diagram(title, bins, run.style)))
     caption = (
         "How often predictions of a given confidence are right; on the dashed line confidence means what it says. The "
         "larger the point, the more predictions."
     )
+    if any(one.calibration is not None for one in looks.values()):
+        caption += (
+            " Calibration was fitted to the examples shown. Its errors weight them by inverse propensity, and each is "
+            "judged by a fit to the others."
+        )
     return [Figure("Reliability", caption, drawings)] if drawings else []
 
 
@@ -155,7 +165,7 @@ def _panels(
     """One small chart per class with all the runs in it, on the same axes."""
     curves = {c: [run.series(kind, _entry(field, c, scale)) for run in runs] for c in classes.shown}
     extent = extent_of([s for group in curves.values() for s in group], *ends)
-    plain = title.split(",")[0]
+    plain = title.removesuffix(", %")
     drawings = [
         ("", lines(f"{classes.label(c)}", group, extent, unit, small=True, of=plain)) for c, group in curves.items()
     ]
