@@ -1,0 +1,197 @@
+"""The scikit-learn way in: `CADRClassifier().fit(X, y)` where some labels are missing, not at random.
+
+from cadr import CADRClassifier
+
+model = CADRClassifier().fit(X, y)      # y is −1 where nobody has labelled the row
+model.predict_proba(X_new)              # and model.class_prior_, model.propensity_ say how biased the labels were
+"""
+
+from __future__ import annotations
+
+import tempfile
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from cadr.config import Config
+from cadr.data.pool import MISSING, Pool
+from cadr.data.sources.arrays import as_examples
+from cadr.errors import DataError
+from cadr.evaluate.predictor import Predictor
+from cadr.train import train
+from cadr.train.defaults import defaults
+from cadr.train.prepare import device_of
+
+_ROWS = 8192  # predicted together
+_ASIDE = {"kind", "steps", "timing"}  # of a log record: what is no part of the history
+
+
+class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier for labels that are missing not at random (Hu et al., ICLR 2022), and every other method here.
+
+    Rows are features (n, d), which are standardised, or uint8 images (n, h, w, c). A label is missing where `y` is −1,
+    or None or NaN. What is left None is chosen by the data.
+
+    Parameters: `algorithm` is a method's name, `model` a network's; `steps`, `batch` (labelled rows a step), `ratio`
+    (unlabelled rows for each) and `lr` are those of training; `validation` is the share of the labels that is held out
+    to calibrate the probabilities on, none by default; `settings` are further settings by the name of their flag in
+    `cadr train`, for example {"beta": 0.3, "flip": False, "hidden": (256,)}.
+
+    Learned: `classes_`; `class_prior_`, the class distribution of all rows; `propensity_`, the share of each class that
+    has a label; `history_`, what training said; `calibration_`; `n_features_in_`.
+    """
+
+    def __init__(
+        self,
+        algorithm: str = "cadr",
+        *,
+        model: str | None = None,
+        steps: int | None = None,
+        batch: int | None = None,
+        ratio: int | None = None,
+        lr: float | None = None,
+        validation: float = 0.0,
+        settings: dict[str, Any] | None = None,
+        device: str = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.algorithm = algorithm
+        self.model = model
+        self.steps = steps
+        self.batch = batch
+        self.ratio = ratio
+        self.lr = lr
+        self.validation = validation
+        self.settings = settings
+        self.device = device
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from rows with and without labels."""
+        if y is None:
+            raise ValueError("This CADRClassifier estimator requires y to be passed, but the target y is None.")
+        X = self._examples(X, reset=True)
+        labels = np.full(len(X), MISSING, dtype=np.int64)
+        known, values = _known(y, len(X))
+        check_classification_targets(values)
+        self.classes_, labels[known] = np.unique(values, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise DataError(f"labels of at least two classes are needed, got one class: {self.classes_[0]!r}")
+        names = tuple(str(name) for name in self.classes_)
+        pool = Pool(X, labels, names, "X")
+        with tempfile.TemporaryDirectory(prefix="cadr-") as out:
+            records = list(train(self._config(pool), out, pool))
+            self._predictor = Predictor.load(out, device=self.device)
+        self.calibration_ = self._predictor.calibration
+        self.history_ = [
+            {key: value for key, value in record.items() if key not in _ASIDE}
+            for record in records
+            if record["kind"] in ("train", "evaluation")
+        ]
+        counts = np.bincount(labels[known], minlength=len(names))
+        unlabelled = self._probabilities(X[~known]).sum(0) if not known.all() else 0.0
+        self.class_prior_ = (counts + unlabelled) / len(X)
+        self.propensity_ = counts / (counts + unlabelled)
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities, (n, classes); calibrated if labels were held out for it."""
+        check_is_fitted(self)
+        return self._probabilities(self._examples(X, reset=False))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable classes, (n,)."""
+        best = self.predict_proba(X).argmax(1)
+        return np.asarray(self.classes_[best])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy on the rows that have a label."""
+        known, values = _known(y, len(X))
+        predicted = self.predict(X)[known]
+        weights = None if sample_weight is None else np.asarray(sample_weight)[known]
+        return float(accuracy_score(values, predicted, sample_weight=weights))
+
+    def _config(self, pool: Pool) -> Config:
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        given = {name: getattr(self, name) for name in ("model", "steps", "batch", "ratio", "lr")}
+        flat = {
+            **defaults(pool, self.model, device_of(self.device)),
+            "evaluations": 10,
+            "checkpoint_seconds": 1e9,  # the last one is enough
+            **{name: value for name, value in given.items() if value is not None},
+            **(self.settings or {}),
+            "algorithm": self.algorithm,
+            "data": pool.name,
+            "views": pool.kind,
+            "seed": seed,
+            "validation": self.validation,
+            "device": self.device,
+        }
+        if self.steps is not None and "ema" not in (self.settings or {}):
+            flat["ema"] = min(1 - 5 / max(10, self.steps), 0.999)
+        return Config.from_dict(flat)
+
+    def _examples(self, X: Any, reset: bool) -> NDArray[Any]:
+        """float32 (n, d) or uint8 (n, h, w, 3), checked as scikit-learn checks."""
+        X = validate_data(self, X, reset=reset, dtype=None, allow_nd=True, ensure_min_samples=2 if reset else 1)
+        if X.ndim == 2:
+            X = _numeric(X)
+        examples = as_examples("X", X)
+        if not reset:
+            self._predictor.wanted().check("X", examples)
+        return examples
+
+    def _probabilities(self, examples: NDArray[Any]) -> NDArray[np.float64]:
+        parts = [self._predictor.precise(examples[i : i + _ROWS]) for i in range(0, len(examples), _ROWS)]
+        return np.asarray(torch.cat(parts).double().cpu().numpy())
+
+
+def _numeric(X: NDArray[Any]) -> NDArray[np.float32]:
+    if X.dtype.kind == "c":
+        raise DataError("Complex data not supported: X must be real numbers")
+    if X.dtype.kind not in "fiub":
+        try:
+            X = X.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"X must be numbers: {error}") from None
+    with np.errstate(over="ignore"):
+        narrow = X.astype(np.float32)
+    if not np.isfinite(narrow).all():
+        raise DataError("X holds values too large for float32; rescale it")
+    return narrow
+
+
+def _known(y: Any, n: int) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+    """Which rows have a label, and those labels."""
+    y = column_or_1d(y, warn=True)
+    if len(y) != n:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: {[n, len(y)]}")
+    if y.dtype.kind == "O":
+        known = np.array([not _is_missing(value) for value in y], dtype=bool)
+        values = np.array(y[known].tolist())  # of a plain type again: strings, whole numbers
+        if values.dtype.kind == "U" and not all(isinstance(value, str) for value in y[known]):
+            raise DataError("labels should all be strings or all be numbers, y holds both")
+    elif y.dtype.kind == "f":
+        if np.isinf(y).any():
+            raise DataError("Input y contains infinity; a missing label is −1 or NaN")
+        known = ~np.isnan(y) & (y != MISSING)
+        values = y[known]
+    else:
+        known = y != MISSING if y.dtype.kind in "iu" else np.ones(n, dtype=bool)
+        values = y[known]
+    if not known.any():
+        raise DataError("every label in y is missing; label at least one row of each class")
+    return known, values
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or type(value).__name__ == "NAType":
+        return True
+    return (isinstance(value, float) and np.isnan(value)) or (not isinstance(value, str | bool) and value == MISSING)
