@@ -8,9 +8,9 @@ from torch import Tensor
 from cadr.data import draw
 
 
-def one_hot(labels: Tensor, num_classes: int) -> Tensor:
-    """(n, C) float32, without a look at the labels' values."""
-    return (labels.unsqueeze(1) == torch.arange(num_classes, device=labels.device)).to(torch.float32)
+def one_hot(labels: Tensor, like: Tensor) -> Tensor:
+    """Certain predictions (n, C), without a look at the labels' values."""
+    return (labels.unsqueeze(1) == torch.arange(like.shape[1], device=labels.device)).to(like.dtype)
 
 
 def sharpen(predicted: Tensor, temperature: float) -> Tensor:

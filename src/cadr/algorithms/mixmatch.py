@@ -60,7 +60,7 @@ class MixMatch(Algorithm):
         views = predictions(weak).chunk(self.weak_views)
         guess = sharpen(torch.stack(views).mean(0), self.temperature)
 
-        targets = torch.cat((one_hot(batch.labels, guess.shape[1]), guess.repeat(self.weak_views, 1)))
+        targets = torch.cat((one_hot(batch.labels, guess), guess.repeat(self.weak_views, 1)))
         mixed, targets = mixup(torch.cat((batch.labelled, batch.weak)), targets, batch.key, self.alpha)
         size = len(batch.labels)
         labelled, unlabelled = forward(model, mixed[:size], mixed[size:])

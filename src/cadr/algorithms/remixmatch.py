@@ -97,7 +97,7 @@ class ReMixMatch(Algorithm):
         aligned = align(predicted, state["target"], state["recent"].mean(0))  # both as they were before this step
         guess = sharpen(aligned, self.temperature)
 
-        labels = one_hot(batch.labels, classes)
+        labels = one_hot(batch.labels, guess)
         targets = torch.cat((labels, guess.repeat(1 + self.strong_views, 1)))
         mixed, targets = mixup(torch.cat((batch.labelled, batch.weak, batch.strong)), targets, batch.key, self.alpha)
         labelled, unlabelled = forward(model, mixed[:size], mixed[size:])
