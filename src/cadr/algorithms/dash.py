@@ -11,11 +11,11 @@ import math
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from cadr.algorithms.base import Batch, Facts, State, Terms, check_range
 from cadr.algorithms.imputation import Imputation, Step
+from cadr.algorithms.mixing import one_hot
 from cadr.data.option import option
 from cadr.functional import cross_entropy, predictions
 
@@ -62,7 +62,7 @@ class DASH(Imputation):
         return self.supervised(step) | self.unlabelled(step)
 
     def targets(self, step: Step) -> Tensor:
-        hard = F.one_hot(step.imputed.labels, step.weak.shape[1]).to(step.predicted.dtype)
+        hard = one_hot(step.imputed.labels, step.predicted)
         return torch.where(step.seen["rho"] > self.rho_min, predictions(step.weak / self.temperature), hard)
 
     def unlabelled(self, step: Step) -> Terms:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from cadr.algorithms.base import Batch, Facts, State, Terms
 from cadr.algorithms.imputation import Imputation, Step
+from cadr.algorithms.mixing import one_hot
 from cadr.data.option import option
 from cadr.estimate.prior import uniform_prior
 from cadr.functional import predictions, thresholds
@@ -33,9 +33,9 @@ class FreeMatch(Imputation):
         return {**super().init(facts), "confidence": uniform[0].clone(), "histogram": uniform.clone()}
 
     def observe(self, weak: Tensor, batch: Batch, state: State) -> State:
-        confidence, classes = predictions(weak).max(1)
-        found = F.one_hot(classes, weak.shape[1]).to(confidence.dtype).mean(0)
-        averages = {"confidence": confidence.mean(), "histogram": found}
+        predicted = predictions(weak)
+        confidence, classes = predicted.max(1)
+        averages = {"confidence": confidence.mean(), "histogram": one_hot(classes, predicted).mean(0)}
         moved = {name: torch.lerp(state[name], new, 1.0 - self.momentum) for name, new in averages.items()}
         return {**super().observe(weak, batch, state), **moved}
 
@@ -48,7 +48,7 @@ class FreeMatch(Imputation):
     def fairness(self, step: Step) -> Terms:
         """Minus the cross-entropy between P̂ and the used strong views' mean, each over its histogram of classes."""
         strong, used = step.strong.softmax(1), step.imputed.mask.unsqueeze(1)
-        found = (used * F.one_hot(strong.argmax(1), strong.shape[1])).sum(0)
+        found = (used * one_hot(strong.argmax(1), strong)).sum(0)
         model = _normalised(step.prior * _inverse(step.seen["histogram"]))
         batch = _normalised((used * strong).sum(0) * _inverse(found))
         # Where no row is used there is nothing to be fair about.

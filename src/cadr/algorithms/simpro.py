@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from cadr.algorithms.base import Batch, Facts, State, Terms, check_range
 from cadr.algorithms.imputation import Imputation, Step
+from cadr.algorithms.mixing import one_hot
 from cadr.data.option import option
 from cadr.estimate.prior import uniform_prior
 from cadr.functional import cross_entropy, predictions, thresholds
@@ -74,7 +74,7 @@ class SimPro(Imputation):
     def conclude(self, step: Step, state: State) -> State:
         """Add up soft pseudo-labels and labels; at the end of a period they move the distributions."""
         soft = state["counted_unlabelled"] + (step.imputed.mask.unsqueeze(1) * step.predicted).sum(0)
-        hard = state["counted_labelled"] + F.one_hot(step.labels, step.weak.shape[1]).sum(0)
+        hard = state["counted_labelled"] + one_hot(step.labels, step.predicted).sum(0)
         due = (step.batch.step + 1) % state["period"] == 0
         rate = 1.0 - self.update_momentum
         unlabelled = torch.lerp(state["unlabelled_prior"], soft / (soft.sum() + 1.0), rate)
