@@ -18,7 +18,7 @@ from cadr.errors import CadrError
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction["Parser"]
 
-COMMANDS = ("data", "diagnose", "train", "evaluate", "predict", "report", "compare", "recipes", "demo")
+COMMANDS = ("data", "diagnose", "train", "evaluate", "predict", "export", "report", "compare", "recipes", "demo")
 INTERRUPTED = 130  # what shells report for a program stopped by Ctrl-C
 
 

@@ -1,0 +1,183 @@
+"""A run's model for use elsewhere, with its preprocessing and calibration inside: examples in, probabilities out.
+
+model.safetensors   the weights, by the names they have in PyTorch
+model.json          classes, preprocessing, calibration, and how the network was built
+model.pt2           torch.export: needs PyTorch, not this package
+model.onnx          ONNX, checked against PyTorch in onnxruntime before it is kept
+MODEL_CARD.md       what the model is, what it was trained on, how good it was, and what to be careful about
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import warnings
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cadr.config import name_of
+from cadr.errors import ConfigError
+from cadr.evaluate.predictor import Predictor
+from cadr.model_card import model_card
+
+TOLERANCE = 1e-4  # of a probability, between PyTorch and an exported model
+_EXAMPLES = 5  # on which they are compared
+
+
+class Packaged(nn.Module):
+    """Raw examples, uint8 (n, h, w, 3) or float32 (n, d), to calibrated probabilities (n, classes)."""
+
+    correction: Tensor
+    centre: Tensor
+    scale: Tensor
+
+    def __init__(self, predictor: Predictor) -> None:
+        super().__init__()
+        spec, calibration = predictor.spec, predictor.calibration
+        self.model = predictor.model
+        self.is_image = spec.kind == "image"
+        self.slope = 1.0 / calibration.temperature
+        self.register_buffer("correction", torch.tensor(calibration.correction))
+        self.register_buffer("centre", torch.tensor(spec.centre or (0.0,)))
+        self.register_buffer("scale", torch.tensor(spec.scale or (1.0,)))
+
+    def forward(self, examples: Tensor) -> Tensor:
+        if self.is_image:
+            x = examples.permute(0, 3, 1, 2).to(torch.float32) / 127.5 - 1.0
+        else:
+            x = (examples - self.centre) / self.scale
+        logits: Tensor = self.model(x)
+        return (logits * self.slope + self.correction).softmax(1)
+
+
+def export_run(
+    run: Path | str, out: Path | str, formats: tuple[str, ...], model: nn.Module | None = None
+) -> list[Path]:
+    """Write the run in folder `run` to the folder `out`; the model card is always written. Returns the files."""
+    unknown = [name for name in formats if name not in FORMATS]
+    if unknown:
+        raise ConfigError(f"There is no format {unknown[0]!r}; there are {', '.join(FORMATS)}.")
+    predictor, out = Predictor.load(run, model, "cpu"), Path(out)
+    out.mkdir(parents=True, exist_ok=True)
+    files = [file for name in formats for file in FORMATS[name](predictor, out)]
+    card = out / "MODEL_CARD.md"
+    card.write_text(model_card(Path(run), predictor, [file.name for file in files]), encoding="utf-8")
+    return [*files, card]
+
+
+def _safetensors(predictor: Predictor, out: Path) -> list[Path]:
+    save = _needed("safetensors.torch", "safetensors", "safetensors").save_file
+    weights = {name: value.contiguous() for name, value in predictor.model.state_dict().items()}
+    save(weights, out / "model.safetensors")
+    (out / "model.json").write_text(json.dumps(_facts(predictor), indent=1, ensure_ascii=False) + "\n", "utf-8")
+    return [out / "model.safetensors", out / "model.json"]
+
+
+def _facts(predictor: Predictor) -> dict[str, Any]:
+    """All that is needed, besides the weights, to get the same probabilities elsewhere."""
+    spec, config, calibration = predictor.spec, predictor.config, predictor.calibration
+    image = spec.kind == "image"
+    network = {} if config.model is None else {"name": name_of(config.model), **vars(config.model)}
+    return {
+        "classes": list(spec.class_names),
+        "input": {
+            "kind": spec.kind,
+            "shape": list(spec.shape),
+            "dtype": "uint8" if image else "float32",
+            "feature_names": spec.feature_names and list(spec.feature_names),
+            "image_size": config.source.image_size,
+        },
+        "preprocessing": {"formula": "x / 127.5 - 1, then (n, height, width, 3) to (n, 3, height, width)"}
+        if image
+        else {"formula": "(x - centre) / scale", "centre": spec.centre, "scale": spec.scale},
+        "network": network,
+        "output": {
+            "formula": "softmax(logits / temperature + correction)",
+            "temperature": calibration.temperature,
+            "correction": list(calibration.correction),
+            "calibrated": calibration.examples > 0,
+        },
+    }
+
+
+def _torch(predictor: Predictor, out: Path) -> list[Path]:
+    path = out / "model.pt2"
+    program = _program(predictor)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.export.save(program, path)
+        loaded = torch.export.load(path).module()
+    _compare(predictor, lambda x: loaded(torch.from_numpy(x)).detach().numpy(), path)
+    return [path]
+
+
+def _onnx(predictor: Predictor, out: Path) -> list[Path]:
+    _needed("onnx", "onnx", "onnx")
+    _needed("onnxscript", "onnxscript", "onnx")
+    runtime = _needed("onnxruntime", "onnxruntime", "onnx")
+    path = out / "model.onnx"
+    logger = logging.getLogger("torch.onnx")
+    level, logger.level = logger.level, logging.ERROR
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of PyTorch about itself
+            made: Any = torch.onnx.export(
+                _program(predictor),
+                input_names=["examples"],
+                output_names=["probabilities"],
+                verbose=False,
+                external_data=False,
+            )
+            made.save(str(path), external_data=False)
+    finally:
+        logger.level = level
+    session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    _compare(predictor, lambda x: session.run(None, {session.get_inputs()[0].name: x})[0], path)
+    return [path]
+
+
+def _program(predictor: Predictor) -> Any:
+    rows = {"examples": {0: torch.export.Dim("rows", min=1)}}
+    packaged = Packaged(predictor).eval()
+    return torch.export.export(packaged, (torch.from_numpy(_some(predictor, 2)),), dynamic_shapes=rows)
+
+
+def _compare(predictor: Predictor, exported: Callable[[Any], Any], path: Path) -> None:
+    """What was exported must say what the run says, for other numbers of rows too; otherwise it is not kept."""
+    for rows in (1, _EXAMPLES):
+        examples = _some(predictor, rows)
+        with torch.inference_mode():
+            expected = predictor.probabilities(examples).numpy()
+        gap = float(np.abs(exported(examples) - expected).max())
+        if not gap <= TOLERANCE:
+            path.unlink()
+            raise ConfigError(f"{path.name} differs from the run by {gap:.2g} in a probability, so it was not kept.")
+
+
+def _some(predictor: Predictor, rows: int) -> Any:
+    """Made-up examples of the right kind, about as large as real ones."""
+    spec, generator = predictor.spec, np.random.Generator(np.random.PCG64(rows))
+    if spec.kind == "image":
+        return generator.integers(0, 256, (rows, *spec.shape), dtype=np.uint8)
+    noise = generator.normal(size=(rows, *spec.shape))
+    return (noise * np.array(spec.scale) + np.array(spec.centre)).astype(np.float32)
+
+
+def _needed(module: str, package: str, extra: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError:
+        raise ConfigError(f"This format needs the package {package}: pip install 'cadr[{extra}]'.") from None
+
+
+FORMATS: dict[str, Callable[[Predictor, Path], list[Path]]] = {
+    "safetensors": _safetensors,
+    "torch": _torch,
+    "onnx": _onnx,
+}

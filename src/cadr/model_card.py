@@ -1,0 +1,125 @@
+"""A model card in Markdown: everything in it is read from the run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from cadr.config import name_of
+from cadr.evaluate.predictor import Predictor
+from cadr.train.folder import RunFolder
+from cadr.train.result import describe_run
+
+_JUDGED = {
+    "test": "the test set",
+    "held_out": "training rows held out",
+    "validation": "labels held out from training, as biased as all the labels are, so that recall by class says more",
+}
+
+
+def model_card(run: Path, predictor: Predictor, files: list[str]) -> str:
+    spec, config = predictor.spec, predictor.config
+    network = "a module of the user's own" if config.model is None else name_of(config.model)
+    facts = describe_run(config, Path(config.data).name, network, None)
+    evaluations = [record for record in RunFolder(run).records() if record["kind"] == "evaluation"]
+    last = evaluations[-1] if evaluations else None
+    labelled = sum(spec.labels)
+    return "\n".join(
+        [
+            f"# {len(spec.class_names)} classes from {_kind(predictor)}",
+            "",
+            f"Trained with {facts['algorithm']} ({network}, {facts['steps']} steps, seed {facts['seed']}) on "
+            f"{facts['dataset']}: {spec.rows} rows, of which {labelled} have a label "
+            f"({100 * labelled / spec.rows:.1f} %).",
+            "",
+            "## Classes",
+            "",
+            *_class_table(predictor, last, _prior(run)),
+            "",
+            "The estimated share is the method's own estimate of the class distribution of all rows, from training. "
+            "Where the two shares differ, labels are missing more often for some classes than for others.",
+            "",
+            "## How good it is",
+            "",
+            *_quality(predictor, last),
+            "",
+            "## How to use it",
+            "",
+            f"- Input: {_input(predictor)}.",
+            "- Output: the probability of each class, in the order of the table.",
+            *([f"- Files: {', '.join(files)}."] if files else []),
+            "",
+            "## What to be careful about",
+            "",
+            "- The method assumes that whether a label is missing depends on the class alone.",
+            "- Recall of a class with few held-out labels is uncertain; a dash means that none was held out.",
+            "- On data from elsewhere neither accuracy nor calibration need hold.",
+            "",
+            "## Settings",
+            "",
+            "```toml",
+            config.to_toml().strip(),
+            "```",
+            "",
+            f"PyTorch {facts['torch']}" + (f", commit {facts['commit']}" if facts["commit"] else "") + ".",
+            "",
+        ]
+    )
+
+
+def _kind(predictor: Predictor) -> str:
+    shape = predictor.spec.shape
+    return f"images of {shape[1]}×{shape[0]} pixels" if predictor.spec.kind == "image" else f"{shape[0]} features"
+
+
+def _input(predictor: Predictor) -> str:
+    shape = ", ".join(map(str, predictor.spec.shape))
+    if predictor.spec.kind == "image":
+        return f"RGB images as they are, uint8 (n, {shape}); scaling is part of the exported model"
+    names = predictor.spec.feature_names
+    order = "" if names is None else f", in this order: {', '.join(names[:8])}" + (", …" if len(names) > 8 else "")
+    return f"features as they are, float32 (n, {shape}){order}; standardising is part of the exported model"
+
+
+def _class_table(predictor: Predictor, last: dict[str, Any] | None, prior: list[float] | None) -> list[str]:
+    spec = predictor.spec
+    lines = ["| class | labels | share of the labels | estimated share of all rows | recall |", "|---|--:|--:|--:|--:|"]
+    for i, name in enumerate(spec.class_names):
+        recall = None if last is None else last["recall"][i]
+        share = "–" if prior is None else f"{100 * prior[i]:.1f} %"
+        shown = "–" if recall is None else f"{recall:.1f} %"
+        labels = f"{100 * spec.labels[i] / sum(spec.labels):.1f} %"
+        lines.append(f"| {_cell(name)} | {spec.labels[i]} | {labels} | {share} | {shown} |")
+    return lines
+
+
+def _cell(name: str) -> str:
+    return name.replace("|", "\\|").replace("\n", " ")
+
+
+def _prior(run: Path) -> list[float] | None:
+    try:
+        return list(json.loads((run / "result.json").read_text(encoding="utf-8"))["prior"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # not finished yet
+
+
+def _quality(predictor: Predictor, last: dict[str, Any] | None) -> list[str]:
+    calibration = predictor.calibration
+    lines = ["Nothing was held out, so nobody knows."]
+    if last is not None:
+        lines = [
+            f"Accuracy {last['accuracy']:.1f} %, geometric mean of the recalls {last['gm']:.1f} %, on "
+            f"{sum(map(sum, last['confusion']))} examples: {_JUDGED[last['on']]}."
+        ]
+    if calibration.error_before is not None and calibration.error_after is not None:
+        lines += [
+            "",
+            f"Probabilities are calibrated on {calibration.examples} held-out labels, weighted by the inverse of the "
+            f"propensity of their class: expected calibration error {calibration.error_before:.1f} % before, "
+            f"{calibration.error_after:.1f} % after (cross-fitted).",
+        ]
+    else:
+        lines += ["", "Probabilities are the model's own; they have not been calibrated."]
+    return lines
