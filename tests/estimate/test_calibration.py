@@ -1,0 +1,125 @@
+"""Calibration against SciPy's optimiser, a loop over bins, and simulations where the truth is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import minimize
+from scipy.special import log_softmax, logsumexp, softmax
+
+from cadr.estimate.calibration import Calibration, calibrate, calibration_error, fit, uncalibrated
+
+PRIOR = np.array([0.2, 0.3, 0.5])
+
+
+def problem(n, seed, classes=3):
+    rng = np.random.default_rng(seed)
+    logits, labels = rng.normal(size=(n, classes)) * 2, rng.integers(0, classes, n)
+    return logits, labels, rng.normal(size=classes), rng.uniform(0.2, 3, n)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_fit_is_the_optimum_that_scipy_finds(seed):
+    logits, labels, direction, weights = problem(40, seed)
+    scaled = weights * (weights.sum() ** 2 / (weights**2).sum()) / weights.sum()
+
+    def loss(theta):
+        calibrated = theta[0] * logits + theta[1] * direction
+        at_label = calibrated[np.arange(40), labels]
+        penalty = 0.5 * ((theta[0] - 1) ** 2 + theta[1] ** 2)
+        return penalty + np.sum(scaled * (logsumexp(calibrated, axis=1) - at_label))
+
+    expected = minimize(loss, [0.5, 0.1], method="BFGS", options={"gtol": 1e-9}).x
+    found = fit(*map(torch.tensor, (logits, labels, direction, weights)))
+    assert found == pytest.approx((max(expected[0], 0.02), expected[1]), abs=1e-5)
+
+
+def simulate(n, seed, temperature=1.0):
+    """Rows of three classes with their true posterior in the population."""
+    rng = np.random.default_rng(seed)
+    labels = rng.choice(3, n, p=PRIOR)
+    x = rng.normal(size=(n, 3)) + 1.5 * np.eye(3)[labels]
+    likelihood = 1.5 * x  # log p(x | y) up to a constant: unit normals around 1.5·e_y
+    return labels, likelihood, temperature * (likelihood + np.log(PRIOR))
+
+
+def test_a_known_temperature_is_found():
+    labels, _, logits = simulate(20_000, 0, temperature=3.0)
+    counts = np.bincount(labels)
+    found = calibrate(*map(torch.tensor, (logits, labels, counts, PRIOR)), rows=20_000)
+    assert found.temperature == pytest.approx(3.0, rel=0.05)
+    assert found.error_before > 5
+    assert found.error_after < 1.5
+    assert found.examples == 20_000
+
+
+def test_a_model_of_the_biased_labels_is_moved_to_the_population():
+    """A model that learned from labels missing not at random has their prior in it; held-out labels have it too."""
+    labels, likelihood, _ = simulate(60_000, 1)
+    propensity = np.array([0.6, 0.1, 0.02])
+    rng = np.random.default_rng(2)
+    kept = rng.random(len(labels)) < propensity[labels]
+    counts = np.bincount(labels[kept])
+    biased = likelihood + np.log(counts / counts.sum())
+    held_out = np.flatnonzero(kept)[::2]
+    found = calibrate(*map(torch.tensor, (biased[held_out], labels[held_out], counts, PRIOR)), rows=len(labels))
+    assert found.prior_correction == pytest.approx(1.0, abs=0.15)
+    fresh_labels, fresh, truth = simulate(4000, 3)
+    corrected = found(torch.tensor(fresh + np.log(counts / counts.sum()))).exp().numpy()
+    np.testing.assert_allclose(corrected, softmax(truth, axis=1), atol=0.06)
+    before = softmax(fresh + np.log(counts / counts.sum()), axis=1)
+    chosen = np.arange(len(fresh_labels)), fresh_labels
+    assert np.log(corrected[chosen]).mean() > np.log(before[chosen]).mean() + 0.1
+
+
+def test_a_model_without_bias_left_is_not_corrected():
+    labels, _, logits = simulate(60_000, 4)
+    kept = np.random.default_rng(5).random(len(labels)) < np.array([0.6, 0.1, 0.02])[labels]
+    counts = np.bincount(labels[kept])
+    found = calibrate(*map(torch.tensor, (logits[kept], labels[kept], counts, PRIOR)), rows=len(labels))
+    assert found.prior_correction == pytest.approx(0.0, abs=0.1)
+    assert found.temperature == pytest.approx(1.0, abs=0.1)
+
+
+def test_a_few_labels_that_are_all_right_do_not_make_it_certain():
+    logits = torch.eye(3, dtype=torch.float64) * 2
+    found = calibrate(logits, torch.arange(3), torch.ones(3), torch.ones(3) / 3, rows=30)
+    assert 0.3 < found.temperature < 1.0
+
+
+def test_a_class_that_is_never_predicted_leaves_finite_numbers():
+    logits, labels, _, _ = problem(12, 0)
+    prior = torch.tensor([0.0, 0.0, 1.0])
+    found = calibrate(torch.tensor(logits), torch.tensor(labels), torch.tensor([5, 6, 1]), prior, rows=100)
+    assert np.isfinite([found.temperature, *found.correction]).all()
+    assert torch.isfinite(found(torch.tensor(logits))).all()
+
+
+def test_one_held_out_label_is_enough_to_run():
+    found = calibrate(torch.tensor([[3.0, 0.0]]), torch.tensor([1]), torch.tensor([4, 3]), torch.ones(2) / 2, rows=20)
+    assert found.temperature > 1.0
+    assert found.examples == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_calibration_error_is_that_of_a_loop_over_bins(seed):
+    logits, labels, _, weights = problem(200, seed)
+    probabilities = softmax(logits, axis=1)
+    error = 0.0
+    for low in range(15):
+        inside = [i for i in range(200) if low / 15 < probabilities[i].max() <= (low + 1) / 15]
+        if inside:
+            total = sum(weights[i] for i in inside)
+            confidence = sum(weights[i] * probabilities[i].max() for i in inside) / total
+            accuracy = sum(weights[i] * (probabilities[i].argmax() == labels[i]) for i in inside) / total
+            error += total / weights.sum() * abs(confidence - accuracy)
+    assert calibration_error(*map(torch.tensor, (probabilities, labels, weights))) == pytest.approx(error, abs=1e-12)
+
+
+def test_applying_it():
+    logits = np.random.default_rng(0).normal(size=(5, 3))
+    found = Calibration(2.0, (0.1, -0.2, 0.1), 1.0, None, None, 5)
+    expected = log_softmax(logits / 2 + np.array([0.1, -0.2, 0.1]), axis=1)
+    np.testing.assert_allclose(found(torch.tensor(logits)).numpy(), expected, atol=1e-12)
+    np.testing.assert_allclose(uncalibrated(3)(torch.tensor(logits)).numpy(), log_softmax(logits, axis=1), atol=1e-12)
