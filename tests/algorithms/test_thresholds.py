@@ -149,7 +149,8 @@ def test_freematch():
 
 def test_freematch_remembers():
     """Two steps are the two updates of its three averages."""
-    algorithm, state = FreeMatch(momentum=0.6), None
+    algorithm = FreeMatch(momentum=0.6)
+    state = algorithm.init(FACTS)
     expected = [np.array(0.25), UNIFORM, UNIFORM]
     for seed in (1, 2):
         predicted = softmax(array(views(seed).weak))
