@@ -10,13 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cadr import functional
+    from cadr.classifier import CADRClassifier
     from cadr.data import Pool, open_data
     from cadr.errors import CadrError
+    from cadr.evaluate.diagnosis import diagnose
 
 __version__ = "0.1.0"
-__all__ = ["CadrError", "Pool", "__version__", "functional", "open_data"]
+__all__ = ["CADRClassifier", "CadrError", "Pool", "__version__", "diagnose", "functional", "open_data"]
 
-_HOMES = {"CadrError": "cadr.errors", "Pool": "cadr.data", "open_data": "cadr.data"}
+_HOMES = {
+    "CADRClassifier": "cadr.classifier",
+    "CadrError": "cadr.errors",
+    "Pool": "cadr.data",
+    "diagnose": "cadr.evaluate.diagnosis",
+    "open_data": "cadr.data",
+}
 
 
 def __getattr__(name: str) -> Any:
