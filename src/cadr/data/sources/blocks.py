@@ -24,6 +24,7 @@ from cadr.data.sources.labels import index_labels
 from cadr.errors import DataError
 
 IMAGES = 512  # decoded together
+ROWS = 8192  # of an array taken together, at most
 
 
 class PredictionDataError(DataError):
@@ -120,7 +121,7 @@ def _array(name: str, array: NDArray[Any], labels: NDArray[np.int64] | None, wan
 
     def blocks() -> Iterator[Block]:
         start = 0
-        for part in chunks(array):
+        for part in (chunk[i : i + ROWS] for chunk in chunks(array) for i in range(0, len(chunk), ROWS)):
             examples = as_examples(name, part)
             if examples.ndim == 4:
                 examples = resize_all(examples, wanted.image_size)

@@ -1,0 +1,195 @@
+"""`cadr predict` from the outside: what is written, in which order, and that it is what the model says."""
+
+import csv
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+import torch
+
+from cadr.cli.main import main
+from cadr.data.sources import table_blocks
+from cadr.evaluate.predict import predict_file
+from cadr.evaluate.predictor import Predictor
+from cadr.train import checkpoint
+from tests.evaluate.own_runs import COLUMNS, NAMES, image_run, table, table_run, write_csv, write_images
+
+
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory):
+    return table_run(tmp_path_factory.mktemp("trees"))
+
+
+@pytest.fixture(scope="module")
+def squares(tmp_path_factory):
+    return image_run(tmp_path_factory.mktemp("squares"))
+
+
+def read(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def by_hand(run, x):
+    """The averaged network written out: standardise, linear, batch norm, leaky ReLU, …, softmax(z / T + b)."""
+    tensors, _ = checkpoint.load(run / "checkpoint")
+    predictor = Predictor.load(run, device="cpu")
+    spec, calibration = predictor.spec, predictor.calibration
+    h = (x.astype(np.float64) - np.array(spec.centre)) / np.array(spec.scale)
+    layers = sorted({name.split(".")[1] for name in tensors if name.startswith("average.")}, key=int)
+    for layer in layers:
+        weight, bias = (tensors[f"average.{layer}.{part}"].double().numpy() for part in ("weight", "bias"))
+        if weight.ndim == 2:
+            h = h @ weight.T + bias
+        else:
+            mean, var = (tensors[f"buffer.{layer}.running_{part}"].double().numpy() for part in ("mean", "var"))
+            h = (h - mean) / np.sqrt(var + 1e-5) * weight + bias
+            h = np.where(h > 0, h, 0.1 * h)
+    z = h / calibration.temperature + np.array(calibration.correction)
+    p = np.exp(z - z.max(1, keepdims=True))
+    return p / p.sum(1, keepdims=True)
+
+
+def test_a_table_in_another_order_of_columns_with_other_columns_beside(trees, tmp_path, capsys):
+    x, truth = table(50, seed=1)
+    header = ["r", "note", "p", "id", "q"]
+    rows = [[x[i, 2], f'a "quoted", note {i}', x[i, 0], 900 - i, x[i, 1]] for i in range(50)]
+    data = write_csv(tmp_path / "new.csv", header, rows)
+    assert main(["predict", str(trees), str(data), "--out", str(tmp_path / "p.csv"), "--top", "2"]) == 0
+    found = read(tmp_path / "p.csv")
+    assert list(found[0]) == ["note", "id", "predicted", "probability", "predicted_2", "probability_2"]
+    assert [row["id"] for row in found] == [str(900 - i) for i in range(50)]
+    assert [row["note"] for row in found] == [f'a "quoted", note {i}' for i in range(50)]
+    expected = by_hand(trees, x)
+    order = np.argsort(-expected, axis=1)
+    assert [row["predicted"] for row in found] == NAMES[order[:, 0]].tolist()
+    assert [row["predicted_2"] for row in found] == NAMES[order[:, 1]].tolist()
+    top = np.take_along_axis(expected, order, axis=1)
+    np.testing.assert_allclose([float(row["probability"]) for row in found], top[:, 0], atol=2e-6)
+    np.testing.assert_allclose([float(row["probability_2"]) for row in found], top[:, 1], atol=2e-6)
+    assert (np.array([row["predicted"] for row in found]) == NAMES[truth]).mean() > 0.9
+    assert "50 rows" in capsys.readouterr().out
+
+
+def test_known_labels_are_compared(trees, tmp_path, capsys):
+    x, truth = table(30, seed=2)
+    wrong = (truth + 1) % 3
+    labels = ["" if i < 10 else NAMES[truth[i]] if i < 20 else NAMES[wrong[i]] for i in range(30)]
+    data = write_csv(tmp_path / "new.csv", [*COLUMNS, "label"], [[*x[i], labels[i]] for i in range(30)])
+    assert main(["predict", str(trees), str(data), "--out", str(tmp_path / "p.csv")]) == 0
+    found = read(tmp_path / "p.csv")
+    assert [row["row"] for row in found] == [str(i) for i in range(30)]
+    assert [row["label"] for row in found] == labels
+    for row in found:
+        expected = "" if not row["label"] else "no" if row["label"] == row["predicted"] else "yes"
+        assert row["disagrees"] == expected
+    disagreements = sum(row["disagrees"] == "yes" for row in found)
+    assert disagreements >= 8
+    assert f"Of 20 labels the model disagrees with {disagreements}" in capsys.readouterr().out
+
+
+def test_parquet_in_and_out_keeps_types(trees, tmp_path):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    x, truth = table(40, seed=3)
+    labels = [None if i % 2 else str(NAMES[truth[i]]) for i in range(40)]
+    columns = {"when": pa.array(range(40), pa.timestamp("ms")), **dict(zip(COLUMNS, x.T, strict=True)), "label": labels}
+    parquet.write_table(pa.table(columns), tmp_path / "new.parquet")
+    for name in ("p.parquet", "p.csv"):
+        assert main(["predict", str(trees), str(tmp_path / "new.parquet"), "--out", str(tmp_path / name)]) == 0
+    found = parquet.read_table(tmp_path / "p.parquet")
+    assert found.schema.field("when").type == pa.timestamp("ms")
+    assert found.schema.field("probability").type == pa.float32()
+    rows, plain = found.to_pylist(), read(tmp_path / "p.csv")
+    assert [row["predicted"] for row in rows] == [row["predicted"] for row in plain]
+    assert [row["label"] for row in rows] == labels
+    assert [row["disagrees"] for row in rows] == [
+        None if not row["label"] else row["label"] != row["predicted"] for row in rows
+    ]
+
+
+def test_python_reads_a_csv_as_arrow_does(trees, tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    x, truth = table(300, seed=4)
+    rows = [[f"line\n{i}", *x[i], NAMES[truth[i]]] for i in range(300)]
+    data = write_csv(tmp_path / "new.csv", ["id", *COLUMNS, "label"], rows)
+    predict_file(trees, str(data), tmp_path / "arrow.csv", device="cpu")
+    monkeypatch.setattr(table_blocks, "ROWS", 64)
+    monkeypatch.setitem(sys.modules, "pyarrow.csv", None)
+    predict_file(trees, str(data), tmp_path / "python.csv", device="cpu")
+    assert (tmp_path / "arrow.csv").read_text() == (tmp_path / "python.csv").read_text()
+    assert [row["id"] for row in read(tmp_path / "python.csv")] == [f"line\n{i}" for i in range(300)]
+
+
+def test_arrays(trees, tmp_path):
+    x, truth = table(20, seed=5)
+    np.save(tmp_path / "x.npy", x)
+    np.savez(tmp_path / "xy.npz", x=x.astype(np.float64), y=NAMES[truth])
+    predict_file(trees, str(tmp_path / "x.npy"), tmp_path / "a.csv", device="cpu")
+    found = predict_file(trees, str(tmp_path / "xy.npz"), tmp_path / "b.csv", device="cpu")
+    a, b = read(tmp_path / "a.csv"), read(tmp_path / "b.csv")
+    assert "label" not in a[0]
+    assert [row["label"] for row in b] == NAMES[truth].tolist()
+    assert [(r["row"], r["predicted"], r["probability"]) for r in a] == [
+        (r["row"], r["predicted"], r["probability"]) for r in b
+    ]
+    assert (found.rows, found.labelled) == (20, 20)
+
+
+def test_images_by_name_with_and_without_labels(squares, tmp_path):
+    images = write_images(tmp_path / "new" / "light", 6)
+    write_images(tmp_path / "new" / "elsewhere", 2)
+    found = predict_file(squares, str(tmp_path / "new"), tmp_path / "p.csv", device="cpu")
+    rows = read(tmp_path / "p.csv")
+    assert [row["file"] for row in rows][:3] == ["elsewhere/000.png", "elsewhere/001.png", "light/000.png"]
+    assert [row["label"] for row in rows] == ["", "", *["light"] * 6]  # a folder that is called like a class
+    assert found.labelled == 6
+    p = Predictor.load(squares, device="cpu").probabilities(images)
+    np.testing.assert_allclose([float(r["probability"]) for r in rows[2:]], p.max(1).values.numpy(), atol=1e-6)
+
+
+def test_images_of_another_size_are_resized_where_training_did(tmp_path):
+    run = image_run(tmp_path, "--image-size", "10")
+    write_images(tmp_path / "large", 4, size=20)
+    assert predict_file(run, str(tmp_path / "large"), tmp_path / "p.csv", device="cpu").rows == 4
+
+
+def test_an_uncalibrated_run_says_so(tmp_path, capsys):
+    x, truth = table(40)
+    np.savez(tmp_path / "mine.npz", x=x, y=truth)
+    steps = ["--steps", "4", "--batch", "4", "--ratio", "1", "--evaluations", "1", "--validation", "0"]
+    assert main(["train", str(tmp_path / "mine.npz"), *steps, "--out", str(tmp_path / "run")]) == 0
+    assert main(["predict", str(tmp_path / "run"), str(tmp_path / "mine.npz"), "--out", str(tmp_path / "p.csv")]) == 0
+    assert "calibrate" in capsys.readouterr().out
+
+
+def test_nothing_is_left_behind_by_a_mistake(trees, tmp_path, monkeypatch):
+    x, _ = table(40)
+    rows = [[*row] for row in x.tolist()]
+    rows[-1][1] = "many"
+    data = write_csv(tmp_path / "new.csv", COLUMNS, rows)
+    monkeypatch.setattr(table_blocks, "ROWS", 8)
+    (tmp_path / "out").mkdir()
+    assert main(["predict", str(trees), str(data), "--out", str(tmp_path / "out" / "p.csv")]) == 2
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_memory_does_not_grow_with_the_rows(trees, tmp_path):
+    def peak(rows):
+        x = np.lib.format.open_memmap(tmp_path / f"{rows}.npy", mode="w+", dtype=np.float32, shape=(rows, 3))
+        x.flush()
+        tracemalloc.start()
+        predict_file(trees, str(tmp_path / f"{rows}.npy"), tmp_path / "p.parquet", device="cpu")
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most
+
+    few = peak(50_000)
+    assert peak(400_000) < 1.3 * few
+
+
+def test_a_row_does_not_depend_on_its_neighbours(trees):
+    predictor = Predictor.load(trees, device="cpu")
+    x, _ = table(100, seed=6)
+    alone = torch.cat([predictor.precise(x[i : i + 1]) for i in range(100)])
+    np.testing.assert_allclose(alone, predictor.precise(x), atol=1e-12)
