@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 RIDGE = 1.0  # on b, in rows: a class with one label must not buy itself an infinite intercept
+SLOPE_RIDGE = 0.01  # on a − 1: predictions without an error would otherwise ask for an infinite slope
 FLOOR = 1e-12  # of a probability whose logarithm is needed
 
 
@@ -29,7 +30,10 @@ class Scaling(NamedTuple):
 def fit_scaling(
     probabilities: Floats, labels: NDArray[np.int64], weights: Floats | None = None, ridge: float = RIDGE
 ) -> Scaling:
-    """a and b that minimise the weighted log-loss plus (ridge/2)·|b|², by Newton's method with step halving."""
+    """a and b that minimise the weighted log-loss plus (ridge/2)·|b|², by Newton's method with step halving.
+
+    A touch of the same on a − 1 keeps the slope finite.
+    """
     logs = np.log(np.maximum(probabilities, FLOOR))
     w = np.ones(len(logs)) if weights is None else weights
     theta = np.concatenate([[1.0], np.zeros(logs.shape[1])])
@@ -37,7 +41,7 @@ def fit_scaling(
     for _ in range(50):
         gradient, hessian = _derivatives(theta, logs, labels, w, ridge)
         step = np.linalg.solve(hessian, gradient)
-        if np.abs(step).max() < 1e-8:
+        if np.abs(step).max() < 1e-7:
             break
         for _ in range(30):
             new = _loss(theta - step, logs, labels, w, ridge)
@@ -60,7 +64,8 @@ def _loss(theta: Floats, logs: Floats, labels: NDArray[np.int64], w: Floats, rid
     top = logits.max(1)
     log_sum = top + np.log(np.exp(logits - top[:, None]).sum(1))
     chosen = logits[np.arange(len(labels)), labels]
-    return float(w @ (log_sum - chosen) + ridge / 2 * (theta[1:] ** 2).sum())
+    penalty = ridge * (theta[1:] ** 2).sum() + SLOPE_RIDGE * (theta[0] - 1.0) ** 2
+    return float(w @ (log_sum - chosen) + penalty / 2)
 
 
 def _derivatives(
@@ -71,9 +76,10 @@ def _derivatives(
     mean = (p * logs).sum(1)
     residual = w[:, None] * p
     residual[rows, labels] -= w
-    gradient = np.concatenate([[(residual * logs).sum()], residual.sum(0) + ridge * theta[1:]])
+    slope = (residual * logs).sum() + SLOPE_RIDGE * (theta[0] - 1.0)
+    gradient = np.concatenate([[slope], residual.sum(0) + ridge * theta[1:]])
     hessian = np.empty((size + 1, size + 1))
-    hessian[0, 0] = w @ ((p * logs**2).sum(1) - mean**2) + 1e-9  # flat probabilities leave the slope undetermined
+    hessian[0, 0] = w @ ((p * logs**2).sum(1) - mean**2) + SLOPE_RIDGE
     hessian[0, 1:] = hessian[1:, 0] = (w[:, None] * p * (logs - mean[:, None])).sum(0)
     weighted = w[:, None] * p
     hessian[1:, 1:] = np.diag(weighted.sum(0) + ridge) - weighted.T @ p

@@ -46,7 +46,7 @@ def diagnose(pool: Pool, *, seed: int = 0) -> Diagnosis:
     fit = cross_fit(features, some_labelled, labels, some_unlabelled, random)
 
     share, bounds = _shares(fit, labels, random)
-    test = _test(fit, random)
+    test = missing_at_random(fit, random)
     domain, distance = _checks(features, fit, some_labelled, labels, some_unlabelled, share, random)
     recall = np.bincount(labels, fit.labelled.argmax(1) == labels) / np.bincount(labels)
     return Diagnosis(
@@ -104,8 +104,8 @@ def _shares(fit: CrossFit, labels: Rows, random: np.random.Generator) -> tuple[F
     return shares.share, interval(shares.share, standard_deviation(shares, draws, np.bincount(labels)))
 
 
-def _test(fit: CrossFit, random: np.random.Generator) -> Permutation:
-    """Missing at random, against anything that moves the predicted probabilities."""
+def missing_at_random(fit: CrossFit, random: np.random.Generator) -> Permutation:
+    """The test of missing at random, against anything that moves the predicted probabilities."""
     n = len(fit.labelled)
     rows = _sample(np.arange(n + len(fit.unlabelled)), TEST_ROWS, random)
     here, there = rows[rows < n], rows[rows >= n] - n

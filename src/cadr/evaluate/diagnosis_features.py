@@ -93,8 +93,9 @@ def _flat(examples: NDArray[Any]) -> NDArray[np.float32]:
         return np.asarray(examples, dtype=np.float32)
     n, height, width, _ = examples.shape
     square = -(-max(height, width) // LARGEST_SIDE)
-    high, wide = max(1, height // square), max(1, width // square)  # what does not fill a square is left out
-    tall, broad = min(square, height), min(square, width)
-    x = examples[:, : high * tall, : wide * broad].astype(np.float32)
-    x = x.reshape(n, high, tall, wide, broad, 3).mean((2, 4))
+    x = examples.astype(np.float32)
+    if square > 1:
+        tall, broad = min(square, height), min(square, width)
+        high, wide = height // tall, width // broad  # what does not fill a square is left out
+        x = x[:, : high * tall, : wide * broad].reshape(n, high, tall, wide, broad, 3).mean((2, 4))
     return np.asarray(x.reshape(n, -1) / np.float32(255), dtype=np.float32)
