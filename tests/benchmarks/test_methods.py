@@ -1,0 +1,119 @@
+"""docs/methods.md says what the package, the recipe and the records say."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import tomllib
+
+from benchmarks import methods, results, rivals
+from cadr.algorithms import ALGORITHMS
+from cadr.cli.recipe_file import read_rows
+
+WORDS = tomllib.loads(methods.WORDS.read_text(encoding="utf-8"))
+ROWS = read_rows(results.RECIPE)
+
+
+def lines(text):
+    """Name of the algorithm -> its cells."""
+    cells = [[cell.strip() for cell in line.split(" | ")] for line in text.splitlines() if line.startswith("| ")]
+    return {row[1].strip("`"): row for row in cells[2:]}
+
+
+def test_the_page_is_what_its_command_writes():
+    found = json.loads(results.RIVALS.read_text(encoding="utf-8")) if results.RIVALS.exists() else {}
+    expected = methods.page(WORDS, ROWS, results.read_records(results.RECORDS), found)
+    assert methods.PAGE.read_text(encoding="utf-8") == expected, "run python benchmarks/results.py"
+
+
+def test_every_method_is_described_once():
+    assert WORDS.keys() == ALGORITHMS.keys()
+    table = lines(methods.page(WORDS, ROWS, [], {}))
+    assert list(table) == list(ALGORITHMS)
+    for row in table.values():
+        file = row[7].split("](../")[1].rstrip(")")
+        assert (methods.ROOT / file).exists()
+
+
+def test_published_numbers_come_from_the_recipe():
+    table = lines(methods.page(WORDS, ROWS, [], {}))
+    rows = {row.name: row for row in ROWS}
+    assert table["darp"][8] == f"{rows['cifar10-gamma50-darp'].published:.2f}"
+    assert table["freematch"][8] == results.EMPTY
+    for name, about in WORDS.items():  # none is typed that the recipe has
+        assert not ("published" in about and f"cifar10-gamma50-{name.replace('_', '-')}" in rows)
+
+
+def record(algorithm, steps, accuracy, **more):
+    plain = {
+        "dataset": "cifar10",
+        "algorithm": algorithm,
+        "gamma": 50,
+        "n_max": 50,
+        "gamma_unlabelled": 1,
+        "options": {},
+    }
+    return {**plain, "steps": steps, "median_10": accuracy, "overrides": {}, **more}
+
+
+def test_our_number_is_of_the_longest_plain_runs():
+    records = [
+        record("prg", 2**15, 70.0),
+        record("prg", 2**17, 90.0, overrides={"algorithm": "prg"}),
+        record("prg", 2**17, 92.0),
+        record("prg", 2**18, 10.0, options={"alpha": 3.0}),
+        record("prg", 2**18, 10.0, overrides={"lr": 0.1}),
+        record("prg", 2**18, 10.0, gamma=20),
+    ]
+    table = lines(methods.page(WORDS, ROWS, records, {}))
+    assert table["prg"][9] == "91.00 ± 1.41 (2^17 steps, n = 2)"
+    assert table["dash"][9] == results.EMPTY
+
+
+def _rivals():
+    rows = {
+        "FixMatch": {"algorithm": "fixmatch", "options": {}},
+        "+ PRG": {"algorithm": "prg", "options": {"alpha": 2.0}},
+    }
+    cell = {"seed": [101, 102], "accuracy": [70.0, 72.0], "gm": [60.0, 60.0], "seconds": [3.0, 3.0]}
+    return {
+        "shared": rivals.SHARED,
+        "rows": rows,
+        "cells": {methods.SETTING: {"FixMatch": cell, "+ PRG": cell | {"accuracy": [80.0, 80.0]}}},
+        "ms_per_step": {"FixMatch": 2.0, "+ PRG": 3.0},
+    }
+
+
+def test_digits_and_costs_come_from_their_record():
+    table = lines(methods.page(WORDS, ROWS, [], _rivals()))
+    assert table["fixmatch"][10].rstrip(" |") == "71.00 ± 1.41 (n = 2)"
+    assert (table["prg"][6], table["fixmatch"][6]) == ("1.50×", "1.00×")
+
+
+def test_results_show_the_digits_table():
+    text = results.digits(_rivals())
+    assert "| + PRG (alpha = 2.0) | 80.00 ± 0.00 / 60.00 ± 0.00 | 1.50× |" in text
+    assert "over 2 seeds" in text
+    assert results.digits({}) == ""
+
+
+def test_the_benchmark_runs_every_method_with_options_it_has():
+    assert {row.algorithm for row in rivals.ROWS} == ALGORITHMS.keys()
+    assert len({row.name for row in rivals.ROWS}) == len({row.label for row in rivals.ROWS}) == len(rivals.ROWS)
+    for row in rivals.ROWS:
+        kind = ALGORITHMS[row.algorithm]
+        assert row.options.keys() <= {f.name for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
+        for setting in rivals.SETTINGS:
+            rivals.config(row, setting, 1, rivals.ROOT)
+
+
+def test_two_tiny_runs_make_a_record(tmp_path, monkeypatch):
+    monkeypatch.setattr(rivals, "SHARED", rivals.SHARED | {"steps": 4, "evaluations": 2, "batch": 4, "ratio": 1})
+    monkeypatch.setattr(rivals, "SETTINGS", {k: rivals.SETTINGS[k] for k in ("γ = 50", "γ = 50, reversed")})
+    monkeypatch.setattr(rivals, "SEEDS", (1,))
+    out = tmp_path / "rivals.json"
+    arguments = ["--methods", "logit_adjustment", "--processes", "1", "--runs", str(tmp_path), "--out", str(out)]
+    assert rivals.main(arguments) == 0
+    record = json.loads(out.read_text(encoding="utf-8"))
+    assert list(record["cells"]) == ["γ = 50", "γ = 50, reversed"]
+    assert all(column["+ LA loss"]["seed"] == [1] for column in record["cells"].values())
