@@ -58,10 +58,13 @@ def recalls(algorithm, seed):
     test, train = torch.cat([r[:53] for r in rows]), torch.cat([r[53:] for r in rows])
     labelled = torch.cat([r[53 : 53 + n] for r, n in zip(rows, COUNTS, strict=True)])
 
+    counts = torch.tensor(COUNTS).float()
+    weights = (1 / counts if algorithm.balanced_labels else torch.ones(10)).repeat_interleave(torch.tensor(COUNTS))
+
     def batches():
         for _ in range(STEPS):
-            chosen = labelled[torch.randint(0, len(labelled), (LABELLED,), generator=random)]
-            index = torch.randint(0, len(train), (UNLABELLED,), generator=random)
+            chosen = labelled[torch.multinomial(weights, LABELLED, replacement=True, generator=random)]
+            index = torch.randperm(len(train), generator=random)[:UNLABELLED]
             stream = images[train[index]]
             views = _weak(images[chosen], random), labels[chosen], _weak(stream, random), _strong(stream, random)
             yield Batch(*views, index)
@@ -69,7 +72,7 @@ def recalls(algorithm, seed):
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = nn.Sequential(nn.Flatten(), nn.Linear(64, 128), nn.BatchNorm1d(128), nn.ReLU(), nn.Linear(128, 10))
-    known = Facts(10, torch.tensor(COUNTS).float(), len(train), len(train), labelled_in_stream=True, steps=STEPS)
+    known = Facts(10, counts, len(train), len(train), labelled_in_stream=True, steps=STEPS)
     *_, (_, averaged) = toy.train(algorithm, model, batches(), known)
     with torch.no_grad():
         predicted = averaged.eval()(images[test]).argmax(1)

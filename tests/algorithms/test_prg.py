@@ -36,7 +36,7 @@ def test_against_a_plain_loop(kind):
         if kind is PRG:  # with this batch counted, by the class predicted now
             history, means = [*history, now], [*means, predicted.mean(0)]
         moves, last = rivals.transitions(history, 4, KEPT) if history else (np.zeros((4, 4)), {})
-        mean = sum(means[-KEPT:]) / KEPT if means else np.ones(4)
+        mean = np.sum(means[-KEPT:], axis=0) / KEPT if means else np.ones(4)
         h = rivals.guidance(moves, mean, 2.0)
         rectified = rivals.rectify(predicted, now[1].tolist() if kind is PRG else before, h)
 

@@ -8,7 +8,7 @@ import dataclasses
 import torch
 from torch import nn
 
-from cadr.algorithms import Batch, Facts
+from cadr.algorithms import Batch, Facts, Refreshing
 
 
 def mlp(inputs, classes, width=32, seed=0):
@@ -50,12 +50,14 @@ def train(algorithm, model, batches, known, lr=0.1, ema=0.99):
     """Plain SGD with momentum; yields (output, averaged model) after every step."""
     state, averaged = algorithm.init(known), copy.deepcopy(model)
     optimiser = torch.optim.SGD(model.parameters(), lr, momentum=0.9, weight_decay=5e-4, nesterov=True)
-    for views in batches:
-        output = algorithm.loss(model, views, state)
+    for done, views in enumerate(batches, 1):
+        output = algorithm.loss(model, views._replace(step=torch.tensor(done - 1)), state)
         optimiser.zero_grad()
         objective(output).backward()
         optimiser.step()
         state = output.state
+        if isinstance(algorithm, Refreshing) and done % algorithm.refresh_every == 0:
+            state = algorithm.refresh(state, done, known.steps)
         with torch.no_grad():
             for slow, fast in zip(averaged.parameters(), model.parameters(), strict=True):
                 slow.lerp_(fast, 1 - ema)
