@@ -45,5 +45,6 @@ def widen(model: nn.Module, num_classes: int, extra: int, seed: int) -> nn.Modul
     parent, _, attribute = name.rpartition(".")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        setattr(model.get_submodule(parent), attribute, TwoHeads(first, extra).to(first.weight.device))
+        both = TwoHeads(first, extra).to(first.weight.device).train(first.training)
+    setattr(model.get_submodule(parent), attribute, both)
     return model
