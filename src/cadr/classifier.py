@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
 from cadr.config import Config
 from cadr.data.pool import MISSING, Pool
@@ -140,9 +140,13 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _examples(self, X: Any, reset: bool) -> NDArray[Any]:
         """float32 (n, d) or uint8 (n, h, w, 3), checked as scikit-learn checks."""
-        X = validate_data(self, X, reset=reset, dtype=None, allow_nd=True, ensure_min_samples=2 if reset else 1)
-        if X.ndim == 2:
-            X = _numeric(X)
+        least = 2 if reset else 1
+        if getattr(X, "ndim", 2) == 4:
+            X = check_array(X, dtype=None, allow_nd=True, ensure_min_samples=least)
+            if reset:
+                self.n_features_in_ = int(np.prod(X.shape[1:]))
+        else:
+            X = _numeric(validate_data(self, X, reset=reset, dtype=None, ensure_min_samples=least))
         examples = as_examples("X", X)
         if not reset:
             self._predictor.wanted().check("X", examples)

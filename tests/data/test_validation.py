@@ -28,6 +28,7 @@ def test_in_proportion_and_never_the_last_label(counts, share, seed):
         assert abs(k - share * n) <= 0.5 or k == n - 1
     after = validation.hold_out(before, rows)
     if len(rows):
+        assert after.stream is not None
         assert (after.counts == before.counts - held).all()
         assert not np.isin(rows, after.stream).any()
         assert len(after.stream) == len(before.labels) - len(rows)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -11,6 +13,10 @@ from scipy.special import log_softmax, logsumexp, softmax
 from cadr.estimate.calibration import Calibration, calibrate, calibration_error, fit, uncalibrated
 
 PRIOR = np.array([0.2, 0.3, 0.5])
+
+
+def calibrated(logits, labels, counts, rows) -> Any:
+    return calibrate(torch.tensor(logits), torch.tensor(labels), torch.tensor(counts), torch.tensor(PRIOR), rows)
 
 
 def problem(n, seed, classes=3):
@@ -47,7 +53,7 @@ def simulate(n, seed, temperature=1.0):
 def test_a_known_temperature_is_found():
     labels, _, logits = simulate(20_000, 0, temperature=3.0)
     counts = np.bincount(labels)
-    found = calibrate(*map(torch.tensor, (logits, labels, counts, PRIOR)), rows=20_000)
+    found = calibrated(logits, labels, counts, 20_000)
     assert found.temperature == pytest.approx(3.0, rel=0.05)
     assert found.error_before > 5
     assert found.error_after < 1.5
@@ -63,7 +69,7 @@ def test_a_model_of_the_biased_labels_is_moved_to_the_population():
     counts = np.bincount(labels[kept])
     biased = likelihood + np.log(counts / counts.sum())
     held_out = np.flatnonzero(kept)[::2]
-    found = calibrate(*map(torch.tensor, (biased[held_out], labels[held_out], counts, PRIOR)), rows=len(labels))
+    found = calibrated(biased[held_out], labels[held_out], counts, len(labels))
     assert found.prior_correction == pytest.approx(1.0, abs=0.15)
     fresh_labels, fresh, truth = simulate(4000, 3)
     corrected = found(torch.tensor(fresh + np.log(counts / counts.sum()))).exp().numpy()
@@ -77,7 +83,7 @@ def test_a_model_without_bias_left_is_not_corrected():
     labels, _, logits = simulate(60_000, 4)
     kept = np.random.default_rng(5).random(len(labels)) < np.array([0.6, 0.1, 0.02])[labels]
     counts = np.bincount(labels[kept])
-    found = calibrate(*map(torch.tensor, (logits[kept], labels[kept], counts, PRIOR)), rows=len(labels))
+    found = calibrated(logits[kept], labels[kept], counts, len(labels))
     assert found.prior_correction == pytest.approx(0.0, abs=0.1)
     assert found.temperature == pytest.approx(1.0, abs=0.1)
 
@@ -114,7 +120,8 @@ def test_calibration_error_is_that_of_a_loop_over_bins(seed):
             confidence = sum(weights[i] * probabilities[i].max() for i in inside) / total
             accuracy = sum(weights[i] * (probabilities[i].argmax() == labels[i]) for i in inside) / total
             error += total / weights.sum() * abs(confidence - accuracy)
-    assert calibration_error(*map(torch.tensor, (probabilities, labels, weights))) == pytest.approx(error, abs=1e-12)
+    found = calibration_error(torch.tensor(probabilities), torch.tensor(labels), torch.tensor(weights))
+    assert found == pytest.approx(error, abs=1e-12)
 
 
 def test_applying_it():

@@ -1,6 +1,7 @@
 """Runs on data without a test set: what is held out, what the folder keeps, and what is chosen when nobody chooses."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,8 +28,8 @@ def blobs(n=120, labelled=40, seed=0):
 
 
 def config(**training):
-    training = {"steps": 40, "batch": 8, "ratio": 2, "evaluations": 4, "device": "cpu"} | training
-    return Config("blobs", CHOICES["algorithm"]["cadr"](), training=Training(**training))
+    given: dict[str, Any] = {"steps": 40, "batch": 8, "ratio": 2, "evaluations": 4, "device": "cpu"} | training
+    return Config("blobs", CHOICES["algorithm"]["cadr"](), training=Training(**given))
 
 
 @pytest.fixture(scope="module")
@@ -92,8 +93,8 @@ def test_the_folder_says_what_the_model_takes(run):
     assert spec.labels == (14, 13, 13)
     held_out = json.loads((out / "validation.json").read_text())["rows"]
     stream = np.delete(pool.examples, held_out, axis=0).astype(np.float64)
-    np.testing.assert_allclose(spec.centre, stream.mean(0), rtol=1e-5)
-    np.testing.assert_allclose(spec.scale, stream.std(0), rtol=1e-5)
+    np.testing.assert_allclose(np.array(spec.centre), stream.mean(0), rtol=1e-5)
+    np.testing.assert_allclose(np.array(spec.scale), stream.std(0), rtol=1e-5)
 
 
 def test_calibration_is_kept_and_sensible(run):

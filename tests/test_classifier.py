@@ -1,0 +1,176 @@
+"""CADRClassifier among scikit-learn's own: its checks, its tools, and labels that are missing."""
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from cadr.algorithms import ALGORITHMS
+from cadr.classifier import CADRClassifier
+from cadr.errors import DataError
+
+FAST: dict[str, Any] = {"batch": 8, "ratio": 2}
+
+
+def blobs(n=200, labelled=0.4, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    X = rng.normal(size=(n, 5)) + 4 * np.eye(3, 5)[y]
+    return X, y, np.where(rng.random(n) < labelled * np.array([1.0, 0.4, 0.2])[y], y, -1)
+
+
+def test_scikit_learn_accepts_it():
+    expected = {"check_classifiers_classes": "−1 means a missing label here, and the check uses it as a class"}
+    results = check_estimator(
+        CADRClassifier(steps=60, **FAST), expected_failed_checks=expected, on_fail=None, on_skip=None
+    )
+    failed = [r["check_name"] for r in results if r["status"] == "failed"]
+    assert failed == []
+    assert [r["check_name"] for r in results if r["status"] == "xfail"] == ["check_classifiers_classes"]
+    assert sum(r["status"] == "passed" for r in results) > 40
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, truth, y = blobs()
+    return CADRClassifier(steps=150, random_state=0, **FAST).fit(X, y), X, truth, y
+
+
+def test_what_is_learned(fitted):
+    model, X, truth, y = fitted
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.n_features_in_ == 5
+    assert model.score(X, truth) > 0.95
+    assert model.predict(X).dtype == truth.dtype
+    np.testing.assert_allclose(model.predict_proba(X).sum(1), 1.0, atol=1e-6)
+    assert model.class_prior_.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(model.class_prior_, np.bincount(truth) / len(truth), atol=0.05)
+    actual = [(y[truth == c] >= 0).mean() for c in range(3)]
+    np.testing.assert_allclose(model.propensity_, actual, atol=0.08)
+    assert [record["step"] for record in model.history_][-1] == 150
+    assert {"loss", "prior", "terms"} <= set(model.history_[0])
+
+
+def test_score_looks_at_known_labels_only(fitted):
+    model, X, truth, y = fitted
+    known = y >= 0
+    assert model.score(X, y) == pytest.approx((model.predict(X)[known] == truth[known]).mean())
+
+
+def test_the_same_seed_gives_the_same_model(fitted):
+    model, X, _, y = fitted
+    again = clone(model).fit(X, y)
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    other = clone(model).set_params(random_state=1).fit(X, y)
+    assert np.abs(other.predict_proba(X) - model.predict_proba(X)).max() > 1e-6
+
+
+def test_pickling(fitted):
+    model, X, _, _ = fitted
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_string_labels(missing):
+    X, truth, y = blobs()
+    names = np.array(["ash", "birch", "oak"])
+    strings = np.array([missing if label < 0 else names[label] for label in y], dtype=object)
+    model = CADRClassifier(steps=100, random_state=0, **FAST).fit(X, strings)
+    assert model.classes_.tolist() == ["ash", "birch", "oak"]
+    assert (model.predict(X) == names[truth]).mean() > 0.9
+    assert model.score(X, strings) > 0.9
+
+
+def test_pandas():
+    pd = pytest.importorskip("pandas")
+    X, truth, y = blobs()
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    labels = pd.Series(y).astype("Int64").replace(-1, pd.NA)
+    model = CADRClassifier(steps=60, random_state=0, **FAST).fit(frame, labels)
+    assert model.feature_names_in_.tolist() == list("abcde")
+    assert set(model.predict(frame)) <= {0, 1, 2}
+    assert model.score(frame, pd.Series(truth)) > 0.8
+
+
+def test_every_label_known_and_labels_as_floats_with_gaps():
+    X, truth, y = blobs(90)
+    model = CADRClassifier(steps=60, random_state=0, **FAST).fit(X, truth)
+    np.testing.assert_allclose(model.propensity_, 1.0)
+    floats = np.where(y < 0, np.nan, y.astype(float))
+    np.testing.assert_array_equal(
+        CADRClassifier(steps=40, random_state=0, **FAST).fit(X, floats).predict(X),
+        CADRClassifier(steps=40, random_state=0, **FAST).fit(X, y).predict(X),
+    )
+
+
+def test_pipeline_and_grid_search():
+    X, truth, y = blobs()
+    pipeline = make_pipeline(MinMaxScaler(), CADRClassifier(steps=50, random_state=0, **FAST))
+    grid = GridSearchCV(pipeline, {"cadrclassifier__algorithm": ["fixmatch", "cadr"]}, cv=2).fit(X, y)
+    assert (grid.predict(X) == truth).mean() > 0.9
+    assert np.isfinite(grid.cv_results_["mean_test_score"]).all()
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_any_algorithm_by_name(algorithm):
+    X, truth, y = blobs(120)
+    settings = {"lambda_r": 0.0} if algorithm == "remixmatch" else {}  # features cannot be turned
+    model = CADRClassifier(algorithm, steps=40, settings=settings, random_state=0, **FAST).fit(X, y)
+    assert model.score(X, truth) > 0.4
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_images_of_any_number_of_channels():
+    data = load_digits()
+    images = np.rint(data.images[:300] * 255 / 16).astype(np.uint8)[..., None]
+    y = np.where(np.arange(300) < 150, data.target[:300], -1)
+    settings = {"flip": False, "hidden": (32,)}
+    model = CADRClassifier(steps=150, settings=settings, random_state=0, **FAST).fit(images, y)
+    assert model.score(images[150:], data.target[150:300]) > 0.6
+    np.testing.assert_array_equal(model.predict(images.repeat(3, axis=-1)), model.predict(images))
+    with pytest.raises(ValueError, match="8×8 pixels"):
+        model.predict(images[:, :6])
+    assert model.n_features_in_ == 64
+
+
+def test_calibration_on_held_out_labels():
+    X, _, y = blobs(labelled=0.9)
+    model = CADRClassifier(steps=60, validation=0.3, random_state=0, **FAST).fit(X, y)
+    assert model.calibration_.examples > 10
+    assert model.calibration_.error_after is not None
+    assert any(record.get("on") == "validation" for record in model.history_)
+    assert CADRClassifier(steps=20, random_state=0, **FAST).fit(X, y).calibration_.examples == 0
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        (np.full(200, -1), "every label in y is missing"),
+        (np.where(np.arange(200) < 9, 4, -1), "at least two classes"),
+        (np.array(["a"] * 100 + [3] * 100, dtype=object), "all be strings or all be numbers"),
+        (np.linspace(0, 1, 200), "continuous"),
+        (np.full(200, np.inf), "infinity"),
+        (np.zeros(7), "inconsistent"),
+    ],
+)
+def test_mistakes_are_named(y, words):
+    with pytest.raises(ValueError, match=words):
+        CADRClassifier(steps=5).fit(blobs()[0], y)
+
+
+def test_unknown_settings_are_named():
+    X, _, y = blobs()
+    with pytest.raises(ValueError, match="cardr"):
+        CADRClassifier("cardr").fit(X, y)
+    with pytest.raises(ValueError, match="did you mean beta"):
+        CADRClassifier(settings={"betta": 1.0}).fit(X, y)
+    with pytest.raises(DataError, match="uint8 images"):
+        CADRClassifier().fit(np.zeros((200, 4, 4, 3)), y)

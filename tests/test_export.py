@@ -1,0 +1,103 @@
+"""Exported models say what the run says, without this package where that is promised."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from cadr import export
+from cadr.cli.main import main
+from cadr.errors import ConfigError
+from cadr.evaluate.predictor import Predictor
+from cadr.export import export_run
+from tests.evaluate.own_runs import NAMES, image_run, table, table_run, write_images
+
+
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory):
+    return table_run(tmp_path_factory.mktemp("trees"))
+
+
+@pytest.fixture(scope="module")
+def squares(tmp_path_factory):
+    return image_run(tmp_path_factory.mktemp("squares"))
+
+
+def expected(run, examples):
+    return Predictor.load(run, device="cpu").probabilities(examples).numpy()
+
+
+def test_weights_and_json_are_enough_to_predict(trees, tmp_path):
+    pytest.importorskip("safetensors")
+    from safetensors.numpy import load_file
+
+    export_run(trees, tmp_path, ("safetensors",))
+    weights, facts = load_file(tmp_path / "model.safetensors"), json.loads((tmp_path / "model.json").read_text())
+    assert facts["classes"] == NAMES.tolist()
+    assert facts["input"]["feature_names"] == ["p", "q", "r"]
+    x, _ = table(20, seed=9)
+    h = (x - np.array(facts["preprocessing"]["centre"])) / np.array(facts["preprocessing"]["scale"])
+    for layer in sorted({int(name.split(".")[0]) for name in weights}):
+        weight, bias = weights[f"{layer}.weight"], weights[f"{layer}.bias"]
+        if weight.ndim == 2:
+            h = h @ weight.T + bias
+        else:
+            h = (h - weights[f"{layer}.running_mean"]) / np.sqrt(weights[f"{layer}.running_var"] + 1e-5) * weight + bias
+            h = np.where(h > 0, h, 0.1 * h)
+    z = h / facts["output"]["temperature"] + np.array(facts["output"]["correction"])
+    p = np.exp(z) / np.exp(z).sum(1, keepdims=True)
+    np.testing.assert_allclose(p, expected(trees, x), atol=1e-5)
+    assert facts["output"]["calibrated"] is True
+
+
+@pytest.mark.parametrize("kind", ["trees", "squares"])
+def test_torch_export(kind, tmp_path, request):
+    run = request.getfixturevalue(kind)
+    export_run(run, tmp_path, ("torch",))
+    loaded = torch.export.load(tmp_path / "model.pt2").module()
+    examples = table(33, seed=8)[0] if kind == "trees" else write_images(tmp_path / "new", 7)
+    found = loaded(torch.from_numpy(examples)).detach().numpy()
+    np.testing.assert_allclose(found, expected(run, examples), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["trees", "squares"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+def test_onnx_in_onnxruntime(kind, tmp_path, request):
+    pytest.importorskip("onnxscript")
+    runtime = pytest.importorskip("onnxruntime")
+    run = request.getfixturevalue(kind)
+    export_run(run, tmp_path, ("onnx",))
+    session = runtime.InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
+    examples = table(33, seed=8)[0] if kind == "trees" else write_images(tmp_path / "new", 7)
+    (found,) = session.run(["probabilities"], {"examples": examples})
+    np.testing.assert_allclose(found, expected(run, examples), atol=1e-5)
+
+
+def test_a_difference_is_not_kept(trees, tmp_path, monkeypatch):
+    monkeypatch.setattr(export, "TOLERANCE", -1.0)
+    with pytest.raises(ConfigError, match="differs from the run"):
+        export_run(trees, tmp_path, ("torch",))
+    assert not (tmp_path / "model.pt2").exists()
+
+
+def test_the_card_says_what_the_run_says(trees, capsys):
+    assert main(["export", str(trees), "--formats", "safetensors"]) == 0
+    assert "MODEL_CARD.md" in capsys.readouterr().out
+    card = (trees / "export" / "MODEL_CARD.md").read_text()
+    result = json.loads((trees / "result.json").read_text())
+    calibration = json.loads((trees / "calibration.json").read_text())
+    assert "90 rows, of which 45 have a label (50.0 %)" in card
+    assert f"Accuracy {result['last']:.1f} %" in card
+    assert f"{calibration['error_before']:.1f} % before" in card
+    for name, share in zip(NAMES, result["prior"], strict=True):
+        line = next(line for line in card.splitlines() if line.startswith(f"| {name} |"))
+        assert f"| {100 * share:.1f} % |" in line
+    assert 'algorithm = "cadr"' in card
+
+
+def test_unknown_formats_and_runs_are_one_sentence(trees, tmp_path, capsys):
+    assert main(["export", str(trees), "--formats", "pickle"]) == 2
+    assert "safetensors, torch, onnx" in capsys.readouterr().err
+    assert main(["export", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
