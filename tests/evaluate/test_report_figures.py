@@ -9,7 +9,7 @@ import pytest
 from cadr.evaluate.report.figures import Bar, Series, bars, lines, matrix, reliability_diagram
 from cadr.evaluate.report.figures.lines import Extent, extent_of
 from cadr.evaluate.report.figures.reliability import Bin, calibration_error, reliability
-from cadr.evaluate.report.figures.svg import round_ticks, short, tag
+from cadr.evaluate.report.figures.svg import round_ticks, short, shortened, tag
 
 HOSTILE = """<script>alert(1)</script>&"'"""
 
@@ -41,6 +41,15 @@ def test_ticks_are_round_and_inside(low, high, most, expected):
 
 def test_numbers_on_axes_are_short():
     assert [short(v) for v in (0, 0.25, 95.0, 1500, 20000, 1.5e6)] == ["0", "0.25", "95", "1500", "20k", "1.5M"]
+
+
+def test_long_names_are_cut_in_the_middle():
+    assert shortened("short", 5) == "short"
+    cut = [shortened(f"a rather long class name {i}", 14) for i in range(100)]
+    assert cut[7] == "a rathe…name 7"
+    assert len(set(cut)) == 100
+    assert {len(c) for c in cut} == {14}
+    assert shortened("abc", 1) == "…"
 
 
 def test_everything_from_outside_is_escaped():

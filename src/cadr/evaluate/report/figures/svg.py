@@ -47,7 +47,11 @@ def text(content: str, x: float, y: float, anchor: str = "start", class_: str | 
 
 
 def shortened(name: str, length: int) -> str:
-    return name if len(name) <= length else name[: length - 1] + "…"
+    """Cut in the middle: names that begin alike often differ at the end."""
+    if len(name) <= length:
+        return name
+    tail = (length - 1) // 2
+    return name[: length - 1 - tail] + "…" + name[len(name) - tail :]
 
 
 def linear(low: float, high: float, start: float, end: float) -> Scale:
