@@ -72,10 +72,10 @@ def test_pi_model():
 def test_mixmatch():
     problem = Problem(MixMatch(weak_views=3, ramp=0.2, lambda_u=80.0))
     labelled, labels, weak, _, W = problem.arrays()
-    drawn = _mixing(B + 3 * U, 0.5)
+    partners, shares = _mixing(B + 3 * U, 0.5)
 
     def value(W, held):
-        return mixing.mixmatch(labelled, labels, np.split(weak, 3), W, held, *drawn, 0.5, 40.0)
+        return mixing.mixmatch(labelled, labels, np.split(weak, 3), W, held, partners, shares, 0.5, 40.0)
 
     output, gradient = problem.run()
     close(toy.objective(output), value(W, W), rtol=1e-6)
@@ -94,11 +94,13 @@ def test_remixmatch(alignment):
         problem.state["target"] = torch.tensor([0.7, 0.2, 0.1], dtype=torch.float64)
     labelled, labels, weak, strong, W = problem.arrays()
     target, mean = problem.state["target"].numpy(), problem.state["recent"].mean(0).numpy()
-    drawn = _mixing(B + 3 * U, 0.75)
+    partners, shares = _mixing(B + 3 * U, 0.75)
 
     def values(W, held):
         views = np.split(strong, 2)
-        return mixing.remixmatch(labelled, labels, weak, views, W, held, *drawn, target, mean, 0.5, (0.75, 0.25, 0.5))
+        return mixing.remixmatch(
+            labelled, labels, weak, views, W, held, partners, shares, target, mean, 0.5, (0.75, 0.25, 0.5)
+        )
 
     output, gradient = problem.run()
     assert list(output.terms) == ["supervised", "unlabelled", "unmixed", "rotation"]

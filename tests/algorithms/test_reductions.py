@@ -132,7 +132,7 @@ def test_every_method_keeps_the_shape_of_its_state_and_tracks_the_prior(name):
     assert {k: (v.shape, v.dtype) for k, v in output.state.items()} == {k: (v.shape, v.dtype) for k, v in state.items()}
     together = [views.labelled, views.weak, views.strong] if "mixmatch" not in name else [views.weak]  # guesses alone
     weak = forward(model, *together)[len(together) // 2][:20]
-    momentum = algorithm.momentum  # type: ignore[attr-defined]  # every method has it
+    momentum = algorithm.momentum  # every method has it
     expected = momentum * 0.25 + (1 - momentum) * F.softmax(weak, 1).mean(0)
     torch.testing.assert_close(output.prior, expected.detach())
     assert torch.equal(output.state["prior"], output.prior)

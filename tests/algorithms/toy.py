@@ -26,8 +26,8 @@ def batch(classes=4, labelled=6, unlabelled=20, features=5, seed=0, algorithm=No
     sizes = [labelled, weak * unlabelled, strong * unlabelled]
     x = torch.randn(sum(sizes), features, generator=random)
     labels = torch.randint(0, classes, (labelled,), generator=random)
-    first, *views = x.split(sizes)
-    made = Batch(first, labels, *views, torch.arange(unlabelled))
+    first, weak_rows, strong_rows = x.split(sizes)
+    made = Batch(first, labels, weak_rows, strong_rows, torch.arange(unlabelled))
     return made if algorithm is None else made._replace(key=torch.tensor(seed), step=torch.tensor(50))
 
 

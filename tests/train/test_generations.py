@@ -16,7 +16,7 @@ import torch
 
 from cadr.algorithms import CReST, CReSTPlus, Facts, FixMatch
 from cadr.config import Config, Optimiser
-from cadr.errors import ConfigError
+from cadr.errors import CheckpointError, ConfigError
 from cadr.models import MLP
 from cadr.train import checkpoint, train
 from cadr.train.generations import Generations, share_out
@@ -153,7 +153,7 @@ def test_a_checkpoint_without_generations_is_refused(reference, tmp_path):
     tensors, facts = checkpoint.load(tmp_path / checkpoint.CURRENT)
     rest = {name: value for name, value in tensors.items() if not name.startswith("generation.")}
     checkpoint.save(tmp_path, rest, facts)
-    with pytest.raises(checkpoint.CheckpointError, match="another model or algorithm"):
+    with pytest.raises(CheckpointError, match="another model or algorithm"):
         tiny.finish(config(), tmp_path)
 
 

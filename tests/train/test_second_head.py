@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from cadr.algorithms import ALGORITHMS, MixMatch, PiModel, ReMixMatch
 from cadr.config import Config, Optimiser, Training
 from cadr.data import open_data
 from cadr.data.pool import Pool
-from cadr.data.protocols import PROTOCOLS
+from cadr.data.protocols import Uniform
 from cadr.errors import ConfigError
 from cadr.evaluate import evaluate_run
 from cadr.evaluate.predictor import Predictor
@@ -39,14 +40,15 @@ def test_a_second_head_is_there_in_training_only():
     model.train()
     out = model(x)
     assert out.shape == (6, 7)
-    (gradient,) = torch.autograd.grad(out[:, 3:].sum(), model[4].auxiliary_weight)  # type: ignore[arg-type]
+    (gradient,) = torch.autograd.grad(out[:, 3:].sum(), model.get_parameter("4.auxiliary_weight"))
     assert gradient.abs().sum() > 0
     assert widen(model, 3, 4, seed=1) is model
     assert model(x).shape == (6, 7)  # not widened twice
 
 
 def test_a_second_head_is_a_function_of_the_seed():
-    heads = [widen(MLP((8,)).build(3, (4,)), 3, 4, seed)[4].auxiliary_weight for seed in (1, 1, 2)]  # type: ignore[index]
+    models = [widen(MLP((8,)).build(3, (4,)), 3, 4, seed) for seed in (1, 1, 2)]
+    heads = [model.get_parameter("4.auxiliary_weight") for model in models]
     assert torch.equal(heads[0], heads[1])
     assert not torch.equal(heads[0], heads[2])
 
@@ -70,7 +72,7 @@ def test_an_untracked_pass_changes_no_buffer_and_gives_the_same_gradient():
     assert all(value is tensors[name] for name, value in network.named_buffers())
     total = passes(x).square().sum() + passes(x + 1).square().sum()
     torch.testing.assert_close(gradients, torch.autograd.grad(total, list(network.parameters())))
-    assert not torch.equal(network[1].running_mean, before["1.running_mean"])
+    assert not torch.equal(network.get_buffer("1.running_mean"), before["1.running_mean"])
 
 
 def tiny_network() -> nn.Sequential:
@@ -103,9 +105,16 @@ LEARNERS = {
 
 def _digits(algorithm, **training):
     """100 labels missing at random: what these methods were made for."""
-    settings = Training(**({"batch": 32, "ratio": 1, "evaluations": 1, "device": "cpu", "seed": 21} | training))
-    parts = {"protocol": PROTOCOLS["uniform"](n=100), "model": MLP(), "views": ImageViews(flip=False)}
-    return Config("digits", algorithm, optimiser=Optimiser(lr=0.1, ema=0.99), training=settings, **parts)
+    fixed: dict[str, Any] = {"batch": 32, "ratio": 1, "evaluations": 1, "device": "cpu", "seed": 21}
+    return Config(
+        "digits",
+        algorithm,
+        protocol=Uniform(n=100),
+        model=MLP(),
+        views=ImageViews(flip=False),
+        optimiser=Optimiser(lr=0.1, ema=0.99),
+        training=Training(**(fixed | training)),
+    )
 
 
 @pytest.mark.parametrize("name", LEARNERS)

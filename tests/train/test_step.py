@@ -229,12 +229,15 @@ def test_facts_count_what_the_streams_hold():
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("compiled", ["none", "all"])
-def test_a_captured_step_is_the_step(compiled):
+@pytest.mark.parametrize("name", ["cadr", "pi_model", "mixmatch", "remixmatch"])
+def test_a_captured_step_is_the_step(name, compiled):
+    algorithm = ALGORITHMS[name]()
     results = []
     for device, how in (("cpu", "none"), ("cuda", compiled)):
         training = Training(steps=12, batch=4, ratio=3, seed=5, precision="fp32", compile=how)
         inputs = Inputs.of(images(), torch.device(device))
-        step = Step(network(), ALGORITHMS["cadr"](), ImageViews(), inputs, Optimiser(), training, longest=7)
+        model = widen(network(), 3, algorithm.auxiliary, 5)
+        step = Step(model, algorithm, ImageViews(), inputs, Optimiser(), training, longest=7)
         step.advance(5)
         step.advance(7)
         assert step.graph is not None or device == "cpu"
