@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ def table(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return (10 + rng.normal(size=(n, 3)) + 6 * np.eye(3)[truth]).astype(np.float32), truth
 
 
-def write_csv(path: Path, header: list[str], rows: list[list[object]]) -> Path:
+def write_csv(path: Path, header: list[str], rows: Sequence[Sequence[object]]) -> Path:
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([header, *rows])
     return path
