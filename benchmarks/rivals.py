@@ -98,6 +98,7 @@ ROWS = (
     Row("freematch", "FreeMatch", _SHORT),
     Row("softmatch", "SoftMatch", _SHORT),
     Row("simpro", "SimPro"),
+    Row("simpro", "SimPro, milder", {"tau": 1.0}),
     Row("cap", "+ CAP"),
     Row("cai", "+ CAI"),
     Row("cap_cai", "+ CAP + CAI"),

@@ -73,7 +73,7 @@ def test_every_field_has_help(cls):
         ('data = "x"\nalgorithm = "cadr"\nlearning_rate = 1', "no field 'learning_rate'"),
         ('data = "x"\nalgorithm = "cadr"\nthreshhold = 1', "did you mean threshold?"),
         ('data = "x"\nalgorithm = "fixmatch"\nbeta = 0.5', "no field 'beta'"),
-        ('data = "x"\nalgorithm = "cdar"', "did you mean cadr?"),
+        ('data = "x"\nalgorithm = "caddr"', "did you mean cadr?"),
         ('data = "x"\nalgorithm = ["cadr"]', "no algorithm called"),
         ('algorithm = "cadr"', "needs data"),
         ('data = "x"', "needs algorithm"),

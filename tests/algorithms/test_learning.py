@@ -14,11 +14,13 @@ import torch.nn.functional as F
 from sklearn.datasets import load_digits
 from torch import nn
 
-from cadr.algorithms import ALGORITHMS, CADR, Batch, Facts
+from cadr.algorithms import ALGORITHMS, CADR, Batch, Facts, SimPro
 from tests.algorithms import toy
 
 COUNTS = [math.ceil(50 * 50 ** (-c / 9)) for c in range(10)]
 STEPS, LABELLED, UNLABELLED = 400, 32, 128
+# Its published adjustment is that of a thousand times as many steps, in which the estimated distributions settle.
+SHORT_RUNS = {"simpro": SimPro(tau=1.0)}
 
 
 def _affine(images, random, turn, stretch, shift):
@@ -85,7 +87,8 @@ def _accuracy(algorithm, seed):
 
 @pytest.mark.parametrize("name", [n for n in ALGORITHMS if n not in ("pi_model", "mixmatch", "remixmatch")])
 def test_learns(name):
-    assert _accuracy(ALGORITHMS[name](), 21) > 0.75
+    algorithm = SHORT_RUNS.get(name) or ALGORITHMS[name]()
+    assert _accuracy(algorithm, 21) > 0.75
 
 
 def test_the_valid_form_learns():
