@@ -256,12 +256,13 @@ class Run:
         }
 
     def _timing(self) -> dict[str, float]:
-        spent, training = self._spent(), self.training
+        spent, training, algorithm = self._spent(), self.training, self.step.algorithm
+        views = algorithm.weak_views + algorithm.strong_views
         pace = self.step.done / spent["step_seconds"]
         return {
             "seconds": round(spent["seconds"], 3),
             "steps_per_second": round(pace, 2),
-            "images_per_second": round(pace * training.batch * (1 + 2 * training.ratio), 1),
+            "images_per_second": round(pace * training.batch * (1 + views * training.ratio), 1),
             "memory_gib": round(spent["peak_memory_gib"], 3),
         }
 
