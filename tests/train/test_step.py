@@ -184,6 +184,8 @@ def test_flat_parameters_keep_shape_memory_order_and_alignment():
 def test_learning_rate_ends_at_a_fifth():
     rates = [float(learning_rate(Optimiser(lr=0.03), torch.tensor(k), 100)) for k in (0, 50, 100)]
     assert rates == pytest.approx([0.03, 0.03 * math.cos(7 * math.pi / 32), 0.03 * math.cos(7 * math.pi / 16)])
+    flat = float(learning_rate(Optimiser(lr=0.03, cosine=1 / 16), torch.tensor(100), 100))
+    assert flat == pytest.approx(0.03 * math.cos(math.pi / 16))  # CReST's
 
 
 def test_update_does_not_decay_the_rest():
