@@ -12,7 +12,8 @@ import time
 import numpy as np
 import pytest
 
-from cadr.cli.main import INTERRUPTED, main
+from cadr.cli import compare
+from cadr.cli.main import INTERRUPTED, Parser, main
 
 TINY = ["--steps", "6", "--batch", "4", "--ratio", "2", "--evaluations", "2", "--model", "mlp", "--hidden", "8"]
 SPLIT = ["--protocol", "longtail", "--n-max", "20", "--gamma", "20"]
@@ -110,3 +111,14 @@ def test_the_demonstration_ends_in_a_table_and_a_sentence(capsys):
         *("FixMatch", "CAP", "CAI", "CADR")
     ]
     assert "Highest accuracy in one seed" in text
+
+
+def test_own_data_are_not_trained_on_for_as_long_as_a_benchmark(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez("mine.npz", x=np.arange(40.0, dtype=np.float32).reshape(20, 2), y=np.array([0, 1] * 10))
+    parser = Parser()
+    subparsers = parser.add_subparsers()
+    compare.add(subparsers)
+    configs = compare.read_configs(parser.parse_args(["compare", "mine.npz", "--seeds", "1", "--lr", "0.2"]))
+    assert {config.training.steps for _, config in configs} == {500}
+    assert {config.optimiser.lr for _, config in configs} == {0.2}

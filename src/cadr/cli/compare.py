@@ -113,10 +113,14 @@ def read_configs(namespace: Namespace) -> list[tuple[str, Any]]:
     from dataclasses import fields
 
     from cadr.cli.flags import given
+    from cadr.cli.own_data import complete
+    from cadr.cli.recipe_file import is_recipe
     from cadr.cli.run_flags import read_flat
     from cadr.config import CHOICES, Config, Training
 
     flat = read_flat(namespace)
+    if not is_recipe(namespace.data):
+        flat = complete({**flat, "algorithm": namespace.algorithms[0]})
     first = flat.get("seed", Training.seed)
     owned = {f.name for kind in CHOICES["algorithm"].values() for f in fields(kind)}
     shared = {key: value for key, value in flat.items() if key not in owned}

@@ -16,12 +16,26 @@ from cadr.train.prepare import device_of, open_source
 def settle(flat: dict[str, Any], out: Path) -> tuple[Config, Pool | None]:
     """The run that was asked for with `flat`, completed, and the data if they had to be opened for it."""
     config = Config.from_dict(flat)
-    if config.data in BENCHMARKS or config.protocol is not None or config.source.split is not None:
+    if not is_own(config):
         return config, None
     before = RunFolder(out).config()
     if before is not None:  # a run that is continued stays what it is, on whatever machine
         stored = before.to_dict()
         return Config.from_dict({**{name: stored[name] for name in CHOSEN if name in stored}, **flat}), None
     pool = open_source(config)
-    chosen = defaults(pool, flat.get("model"), device_of(config.training.device))
-    return Config.from_dict({**chosen, **flat}), pool
+    return Config.from_dict({**_chosen(flat, config, pool), **flat}), pool
+
+
+def complete(flat: dict[str, Any]) -> dict[str, Any]:
+    """What was asked for, completed by the data; for several runs on the same data."""
+    config = Config.from_dict(flat)
+    return {**_chosen(flat, config, open_source(config)), **flat} if is_own(config) else flat
+
+
+def is_own(config: Config) -> bool:
+    """Whether the data are somebody's own, with labels missing as they are."""
+    return config.data not in BENCHMARKS and config.protocol is None and config.source.split is None
+
+
+def _chosen(flat: dict[str, Any], config: Config, pool: Pool) -> dict[str, Any]:
+    return defaults(pool, flat.get("model"), device_of(config.training.device))
