@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -209,3 +211,10 @@ def test_nan_in_mapped_features_is_refused(tmp_path):
     np.save(tmp_path / "y.npy", np.where(np.arange(300_000) < 100, np.arange(300_000) % 2, -1))
     with pytest.raises(DataError, match="not a finite number"):
         diagnose(open_data(tmp_path / "x.npy", labels=tmp_path / "y.npy"))
+
+
+def test_the_guide_runs(capsys):
+    guide = (Path(__file__).parents[2] / "docs" / "diagnosis.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    exec(code, {})
+    assert capsys.readouterr().out.startswith("Labels are NOT missing at random (p < 0.001): class 2")

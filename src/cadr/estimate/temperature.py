@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-RIDGE = 1.0  # on b, in rows: a class with one label must not buy itself an infinite intercept
+RIDGE = 10.0  # on b, against a log-loss summed over rows: a class with one label must not buy a huge intercept
 SLOPE_RIDGE = 0.01  # on a − 1: predictions without an error would otherwise ask for an infinite slope
 FLOOR = 1e-12  # of a probability whose logarithm is needed
 
