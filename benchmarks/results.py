@@ -280,15 +280,15 @@ def digits(rivals: Record) -> str:
         return ""
     cells, shared = rivals["cells"], rivals["shared"]
     seeds = {len(cell["seed"]) for column in cells.values() for cell in column.values()}
-    spread = f"{min(seeds)} to {max(seeds)}" if len(seeds) > 1 else str(max(seeds))
+    spread = f"{min(seeds)} to {max(seeds)} seeds" if len(seeds) > 1 else f"{n} seeds" if (n := max(seeds)) > 1 else ""
+    over = f"mean ± sample standard deviation over {spread}" if spread else "one seed, which proves little"
     seconds = sum(sum(cell["seconds"]) for column in cells.values() for cell in column.values())
     text = (
         "## Digits: every method, six ways of losing labels\n\n"
-        f"Accuracy / geometric mean of the recalls (%), mean ± sample standard deviation over {spread} seeds, on 530 "
-        f"balanced test images; {shared['steps']} steps of {shared['batch']} labelled and "
-        f"{shared['batch'] * shared['ratio']} unlabelled images with the same small network for all. Runs took "
-        f"{seconds / 60:.0f} minutes of one core in all (with other work beside them). *Cost* is a step's processor "
-        "time over FixMatch's, where the network is so small that the method shows. Reversed: the nines have most "
+        f"Accuracy / geometric mean of the recalls (%), {over}, on 530 balanced test images; {shared['steps']} steps "
+        f"of {shared['batch']} labelled and {shared['batch'] * shared['ratio']} unlabelled images with the same small "
+        f"network for all. The runs' times add up to {seconds / 60:.0f} minutes; like *cost*, a step's processor time "
+        "over FixMatch's, they depend on what else the machine does. Reversed: the nines have most "
         "labels, not the noughts. Written from [rivals.json](rivals.json), which `python benchmarks/rivals.py` makes."
     )
     times, base = rivals.get("ms_per_step", {}), rivals.get("ms_per_step", {}).get("FixMatch")

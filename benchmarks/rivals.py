@@ -32,6 +32,7 @@ from cadr.cli.runs import Job, finish
 from cadr.config import Config
 from cadr.data import open_data
 from cadr.data.split import apply, make_split
+from cadr.train.auxiliary import widen
 from cadr.train.inputs import Inputs
 from cadr.train.prepare import build_model
 from cadr.train.step import Step
@@ -149,7 +150,7 @@ def collect(planned: Sequence[tuple[str, Row, Job]]) -> dict[str, Any]:
     return cells
 
 
-def cost(rows: Sequence[Row], steps: int = 20, rounds: int = 5) -> dict[str, float]:
+def cost(rows: Sequence[Row], steps: int = 10, rounds: int = 3) -> dict[str, float]:
     """Milliseconds of processor time a step, each method in turn: the median of the rounds, the first left out."""
     torch.set_num_threads(1)
     setting = next(iter(SETTINGS))
@@ -159,9 +160,9 @@ def cost(rows: Sequence[Row], steps: int = 20, rounds: int = 5) -> dict[str, flo
         made = config(row, setting, SEEDS[0], ROOT, steps=steps * (rounds + 1))
         seen = apply(pool, make_split(pool, made.protocol, SEEDS[0], 0))
         inputs = Inputs.of(seen, torch.device("cpu"))
-        running[row.label] = Step(
-            build_model(made, seen), made.algorithm, made.views, inputs, made.optimiser, made.training, steps
-        )
+        model = build_model(made, seen)
+        widen(model, seen.num_classes, made.algorithm.auxiliary, SEEDS[0])
+        running[row.label] = Step(model, made.algorithm, made.views, inputs, made.optimiser, made.training, steps)
     spent: dict[str, list[float]] = {label: [] for label in running}
     for _ in range(rounds + 1):
         for label, step in running.items():
