@@ -75,7 +75,7 @@ def _safetensors(predictor: Predictor, out: Path) -> list[Path]:
     save = _needed("safetensors.torch", "safetensors", "safetensors").save_file
     weights = {name: value.contiguous() for name, value in predictor.model.state_dict().items()}
     save(weights, out / "model.safetensors")
-    (out / "model.json").write_text(json.dumps(_facts(predictor), indent=1, ensure_ascii=False) + "\n", "utf-8")
+    (out / "model.json").write_text(json.dumps(_facts(predictor), indent=1) + "\n", "utf-8")
     return [out / "model.safetensors", out / "model.json"]
 
 

@@ -49,7 +49,7 @@ class InputSpec:
         return (self.shape[-1], *self.shape[:-1]) if self.kind == "image" else self.shape
 
     def to_json(self) -> str:
-        return json.dumps(dataclasses.asdict(self), indent=1, ensure_ascii=False) + "\n"
+        return json.dumps(dataclasses.asdict(self), indent=1) + "\n"
 
     @staticmethod
     def read(out: Path) -> InputSpec:
