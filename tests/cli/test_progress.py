@@ -7,7 +7,8 @@ import pytest
 from rich.console import Console
 
 from cadr.cli import progress, table
-from cadr.cli.progress import duration, follow, time_left
+from cadr.cli.progress import follow, time_left
+from cadr.train.report import duration
 
 TIMING = {"seconds": 1.0, "steps_per_second": 4.0}
 RECORDS = [
