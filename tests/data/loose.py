@@ -3,7 +3,6 @@
 from typing import Any
 
 from cadr import data
-from cadr.data import split
 
 PROTOCOLS: dict[str, Any] = dict(data.PROTOCOLS)
 Pool: Any = data.Pool
@@ -12,4 +11,3 @@ apply: Any = data.apply
 from_arrays: Any = data.from_arrays
 make_split: Any = data.make_split
 open_data: Any = data.open_data
-protocol_of: Any = split.protocol_of

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cadr.data.pool import MISSING, Pool
-from cadr.data.protocols import PROTOCOLS, Protocol
+from cadr.data.protocols import Protocol
 from cadr.data.reason import reason
 from cadr.data.rows import held_out as held_out_rows
-from cadr.errors import DataError, ProtocolError
+from cadr.errors import DataError
 
 Indices = NDArray[np.int64]
 
@@ -134,15 +134,6 @@ def apply(pool: Pool, split: Split) -> Pool:
             raise SplitError("the split does not keep its held-out rows out of the streams; make it again")
         changes |= {"test_examples": pool.examples[kept_out], "test_labels": truth[kept_out]}
     return dataclasses.replace(pool, **changes)
-
-
-def protocol_of(split: Split) -> Protocol:
-    """The protocol, with its parameters, that made a split."""
-    values = {k: tuple(v) if isinstance(v, list) else v for k, v in split.parameters.items() if k != "held_out"}
-    try:
-        return PROTOCOLS[split.protocol](**values)
-    except (KeyError, TypeError):
-        raise ProtocolError(f"the split's protocol {split.protocol!r} with {values} is unknown here") from None
 
 
 def _from_content(path: str | Path, content: Any) -> Split:

@@ -28,10 +28,6 @@ class Check:
     value: float
     limit: float  # what the value stays below as long as nothing is wrong
 
-    @property
-    def suspicious(self) -> bool:
-        return self.value > self.limit
-
 
 def class_weights(labels: Rows, share: Floats, least: int = 1) -> Floats:
     """Weights of the labelled rows, summing to one, that give the classes these shares; under `least` labels none."""
