@@ -13,7 +13,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from cadr.models import WideResNet28, WideResNet37, fused
-from cadr.models.fused.body import backward_weights, forward_weights
+from cadr.models.fused.body import backward_weights, forward_weights, our_layers
+from cadr.models.parts import Residual
 
 hopper = pytest.mark.skipif(
     not torch.cuda.is_available() or torch.cuda.get_device_capability() != (9, 0), reason="needs a Hopper GPU"
@@ -59,6 +60,23 @@ def test_the_plain_network_is_called_where_the_kernels_cannot_run():
     images = torch.zeros(2, 3, 32, 32, dtype=torch.bfloat16).to(memory_format=torch.channels_last)
     assert not fused.available(model, torch.device("cpu"))
     assert not fused.applies(model, images)
+
+
+@pytest.mark.parametrize(("width", "fit"), [(1, True), (2, True), (3, False), (8, True), (10, False), (32, False)])
+def test_networks_whose_channels_the_kernels_cannot_share_out_are_left_to_the_plain_module(width, fit):
+    with torch.device("meta"):
+        model = WideResNet28(width=width).build(3, (3, 32, 32))
+    assert fused.fits(model) is fit
+
+
+@pytest.mark.parametrize(
+    ("width", "size", "layers"), [(2, (32, 32), 9), (2, (32, 48), 0), (2, (16, 16), 0), (4, (32, 32), 1)]
+)
+def test_our_convolutions_see_only_images_of_their_size(width, size, layers):
+    with torch.device("meta"):
+        model = WideResNet28(width=width).build(3, (3, *size))
+    assert isinstance(model, Residual)
+    assert len(our_layers(model, size)) == layers
 
 
 def relative(a, b):

@@ -8,14 +8,22 @@ from torch import Tensor, nn
 from cadr.models.parts import Residual
 
 
+def fits(model: nn.Module) -> bool:
+    """Whether the kernels can hold this network: in them a thread keeps to eight channels, so the number of channels
+    must divide evenly among threads, and their sums have room for 1,024."""
+    if not isinstance(model, Residual) or not isinstance(model.stem, nn.Conv2d):
+        return False
+    channels = {layer.num_features for layer in model.modules() if isinstance(layer, nn.BatchNorm2d)}
+    return channels <= {16, 32, 64, 128, 256, 512, 1024}
+
+
 def available(model: nn.Module, device: torch.device) -> bool:
     """Whether this network has a written-out form on this device."""
     return (
-        isinstance(model, Residual)
-        and isinstance(model.stem, nn.Conv2d)
-        and device.type == "cuda"
+        device.type == "cuda"
         and torch.version.hip is None
         and torch.cuda.get_device_capability(device) == (9, 0)
+        and fits(model)
     )
 
 

@@ -154,9 +154,9 @@ class _LibraryUnit:
         return launch.input_gradient(dh1, self.x, self.table, masked=True, residual=residual)
 
 
-def _our_layers(network: Residual, side: int) -> list[nn.Conv2d]:
+def our_layers(network: Residual, size: tuple[int, int]) -> list[nn.Conv2d]:
     """The 3×3 convolutions that run in our kernels: of 32×32 images, with at most 32 channels."""
-    if side != 32:
+    if size != (32, 32):
         return []
     layers = [cast(nn.Conv2d, network.stem)]
     units = cast(list[Unit], list(network.units))
@@ -180,9 +180,8 @@ class _Body(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, images: Tensor, network: Residual, *parameters: nn.Parameter) -> Tensor:
         units, stem = cast(list[Unit], list(network.units)), cast(nn.Conv2d, network.stem)
-        side = images.shape[2]
         layers = [layer for layer in network.modules() if isinstance(layer, nn.Conv2d)]
-        own = _our_layers(network, side)
+        own = our_layers(network, (images.shape[2], images.shape[3]))
         weights = _prepare(own, [layer for layer in layers if layer not in own])
         norms = [unit.norm1 for unit in units[1:]] + [network.norm]
         pixels = nhwc(images)

@@ -29,7 +29,7 @@ conv(const uint4* __restrict__ input,      // (N, S, S, CI): z, the plain tensor
     unsigned char* w_shared = shared;
     const int thread = threadIdx.x % THREADS, group = threadIdx.x / THREADS, lane = threadIdx.x % 32, warp = thread / 32;
     unsigned char* tile = shared + 9 * CO * IN_PITCH + group * TILE_BYTES;
-    float* side = (float*)(shared + 9 * CO * IN_PITCH + GROUPS * TILE_BYTES);  // (3, CO) backward coefficients, then scratch
+    float* side = (float*)(shared + 9 * CO * IN_PITCH + GROUPS * TILE_BYTES);  // (3, CO): the backward pass's a, b and mean
 
     // Weights, with the outputs ordered so that a lane's accumulators are neighbouring channels.
     for (int v = threadIdx.x; v < 9 * CO * VECTORS; v += blockDim.x) {
