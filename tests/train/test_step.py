@@ -243,5 +243,6 @@ def test_a_captured_step_is_the_step(name, compiled):
         step.advance(5)
         step.advance(7)
         assert step.graph is not None or device == "cpu"
-        results.append(step.weights.cpu())
+        # By name: on a GPU the kernels lie in memory with the channels last.
+        results.append({name: t.cpu() for name, t in step.tensors().items() if t.is_floating_point()})
     torch.testing.assert_close(*results, rtol=1e-3, atol=1e-4)
