@@ -31,6 +31,9 @@ from cadr.config import CHANGEABLE
 from cadr.errors import CadrError, ConfigError
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+from benchmarks.mps import shared_gpu  # noqa: E402
+
 RECIPE = ROOT / "recipes" / "hu2022.toml"
 UNFINISHED = 3
 # What does not make a run another one; steps and seed are told apart by the record itself.
@@ -74,6 +77,13 @@ def plan(rows: Sequence[str], seeds: Sequence[int], flags: Sequence[str]) -> lis
 
 def run(jobs: Sequence[Job], runs: Path, records: Path, abreast: int, minutes: float | None) -> int:
     """Bring every job to its end, `abreast` at a time; returns 0 when all have their record."""
+    with shared_gpu(abreast) as environment:
+        return _run(jobs, runs, records, abreast, minutes, environment)
+
+
+def _run(
+    jobs: Sequence[Job], runs: Path, records: Path, abreast: int, minutes: float | None, environment: dict[str, str]
+) -> int:
     deadline = time.monotonic() + 60 * minutes if minutes else float("inf")
     waiting = [job for job in jobs if not _recorded(job, records)]
     running: dict[Job, subprocess.Popen[bytes]] = {}
@@ -84,7 +94,7 @@ def run(jobs: Sequence[Job], runs: Path, records: Path, abreast: int, minutes: f
         while waiting or running:
             while waiting and len(running) < abreast:
                 job = waiting.pop(0)
-                running[job] = _start(job, runs, share=abreast > 1)
+                running[job] = _start(job, runs, environment, share=abreast > 1)
             for job, process in list(running.items()):
                 if process.poll() is not None:
                     del running[job]
@@ -111,7 +121,7 @@ def _recorded(job: Job, records: Path) -> bool:
     return path.exists()
 
 
-def _start(job: Job, runs: Path, share: bool) -> subprocess.Popen[bytes]:
+def _start(job: Job, runs: Path, environment: dict[str, str], share: bool) -> subprocess.Popen[bytes]:
     runs.mkdir(parents=True, exist_ok=True)
     path = os.pathsep.join([str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
     output: IO[bytes] | None = None
@@ -123,7 +133,7 @@ def _start(job: Job, runs: Path, share: bool) -> subprocess.Popen[bytes]:
         # A session of its own: Ctrl-C reaches this process alone, which then asks each run once to save itself.
         return subprocess.Popen(
             job.command(runs / job.name),
-            env=os.environ | {"PYTHONPATH": path},
+            env=os.environ | environment | {"PYTHONPATH": path},
             stdout=output,
             stderr=subprocess.STDOUT if share else None,
             start_new_session=True,
