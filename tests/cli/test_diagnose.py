@@ -42,6 +42,20 @@ def test_verdict_table_bars_and_caveat(capsys, tmp_path):
     assert text.rstrip().endswith(CAVEAT)
 
 
+@pytest.mark.parametrize("command", [["diagnose"], ["data", "show"]])
+def test_a_table_with_identifiers(command, capsys, tmp_path):
+    """The sentence about the column names the remedy, and the remedy works."""
+    lines = write_table(tmp_path).read_text().splitlines()
+    data = tmp_path / "named.csv"
+    data.write_text("\n".join([f"id,{lines[0]}", *(f"row-{i},{line}" for i, line in enumerate(lines[1:]))]) + "\n")
+    assert main([*command, str(data)]) == 2
+    assert "column 'id': expected a number, got 'row-0'; if the column is no feature, leave it out with " in (
+        capsys.readouterr().err
+    )
+    assert main([*command, str(data), "--ignore-columns", "id"]) == 0
+    assert "cat" in capsys.readouterr().out
+
+
 def test_json_is_all_there_is(capsys, tmp_path):
     status, text, _ = run(capsys, write_table(tmp_path), "--json")
     found = json.loads(text)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cadr.cli.flags import add_flags, given
+from cadr.cli.source_flags import add_root, add_source, open_source
 from cadr.cli.table import fancy, show_table
 from cadr.errors import DataError, ProtocolError
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from cadr.data.benchmarks.download import Progress
 
 DEFAULT_PROTOCOL = "longtail"
-_DATA_HELP = "a benchmark's name, a folder of images, or an .npz, .npy, CSV or Parquet file"
 
 
 def add(subparsers: Subparsers) -> None:
@@ -34,7 +34,7 @@ def add(subparsers: Subparsers) -> None:
 
 def _add_show(commands: Subparsers) -> None:
     parser = commands.add_parser("show", help="what is in the data, class by class")
-    _add_source(parser)
+    add_source(parser)
     parser.add_argument("--split", type=Path, metavar="FILE", help="show the data under this split.json")
     parser.set_defaults(run=show)
 
@@ -46,7 +46,7 @@ def _add_split(commands: Subparsers) -> None:
         description="Decide which rows of fully labelled data keep their label, and write it to a file with a hash. "
         "The flags below are those of the chosen protocol: add --protocol mcar to see others.",
     )
-    _add_source(parser)
+    add_source(parser)
     parser.add_argument("--protocol", default=DEFAULT_PROTOCOL, metavar="NAME", help=_protocol_help())
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="another seed, another split (default: 1)")
     parser.add_argument(
@@ -64,27 +64,15 @@ def _add_split(commands: Subparsers) -> None:
 def _add_verify(commands: Subparsers) -> None:
     parser = commands.add_parser("verify", help="which benchmarks are there, and whether they are as published")
     parser.add_argument("names", nargs="*", metavar="NAME", help="benchmarks (default: all)")
-    _add_root(parser)
+    add_root(parser)
     parser.set_defaults(run=verify)
 
 
 def _add_get(commands: Subparsers) -> None:
     parser = commands.add_parser("get", help="download a benchmark from its official address; resumes and verifies")
     parser.add_argument("name", metavar="NAME", help="the benchmark")
-    _add_root(parser)
+    add_root(parser)
     parser.set_defaults(run=get)
-
-
-def _add_source(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", metavar="DATA", help=_DATA_HELP)
-    _add_root(parser)
-    parser.add_argument("--labels", metavar="FILE", help="CSV of file,label for a plain folder; labels of an .npy")
-    parser.add_argument("--label-column", default="label", metavar="NAME", help="column of labels (default: label)")
-    parser.add_argument("--image-size", type=int, metavar="N", help="resize images to N × N pixels")
-
-
-def _add_root(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--root", metavar="FOLDER", help="where benchmarks lie (default: $CADR_DATA, else data/)")
 
 
 def _protocol_help() -> str:
@@ -108,7 +96,7 @@ def _add_protocol_flags(parser: Parser, arguments: list[str]) -> None:
 def show(arguments: argparse.Namespace) -> int:
     from cadr.data import Split, apply
 
-    pool = _open(arguments)
+    pool = open_source(arguments)
     _show(pool if arguments.split is None else apply(pool, Split.read(arguments.split)))
     return 0
 
@@ -118,7 +106,7 @@ def split(arguments: argparse.Namespace) -> int:
 
     kind = PROTOCOLS[arguments.protocol]
     protocol = kind(**given(arguments, kind))
-    pool = _open(arguments)
+    pool = open_source(arguments)
     made = make_split(pool, protocol, arguments.seed, arguments.held_out)
     _show(apply(pool, made))
     if arguments.out is not None:
@@ -157,18 +145,6 @@ def _check_benchmark(name: str) -> None:
 
     if name not in BENCHMARKS:
         raise DataError(f"there is no benchmark {name!r}; expected one of {', '.join(BENCHMARKS)}")
-
-
-def _open(arguments: argparse.Namespace) -> Pool:
-    from cadr.data import open_data
-
-    return open_data(
-        arguments.data,
-        root=arguments.root,
-        labels=arguments.labels,
-        label_column=arguments.label_column,
-        image_size=arguments.image_size,
-    )
 
 
 def _show(pool: Pool) -> None:

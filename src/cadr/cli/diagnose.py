@@ -6,6 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cadr.cli.source_flags import add_source, open_source
 from cadr.cli.table import fancy, show_table
 
 if TYPE_CHECKING:
@@ -21,33 +22,21 @@ def add(subparsers: Subparsers) -> None:
         "among the unlabelled rows and how often each class is labelled, with 90 % intervals, a test, and checks of "
         "what they rest on. A label is missing where it is blank or -1.",
     )
-    parser.add_argument(
-        "data", metavar="DATA", help="a folder of images, an .npz, .npy, CSV or Parquet file, or a benchmark's name"
-    )
-    parser.add_argument("--labels", metavar="FILE", help="CSV of file,label for a plain folder; labels of an .npy")
-    parser.add_argument("--label-column", default="label", metavar="NAME", help="column of labels (default: label)")
-    parser.add_argument("--image-size", type=int, metavar="N", help="resize images to N × N pixels")
+    add_source(parser)
     parser.add_argument("--split", type=Path, metavar="FILE", help="diagnose a benchmark under this split.json")
-    parser.add_argument("--root", metavar="FOLDER", help="where benchmarks lie (default: $CADR_DATA, else data/)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of folds and resampling (default: 0)")
     parser.add_argument("--json", action="store_true", help="print everything as JSON instead")
     parser.set_defaults(run=run)
 
 
 def run(namespace: Namespace) -> int:
-    from cadr.data import Split, apply, open_data
+    from cadr.data import Split, apply
     from cadr.errors import ConfigError
     from cadr.evaluate.diagnosis import diagnose
 
     if namespace.seed < 0:
         raise ConfigError(f"--seed: expected a whole number from 0, got {namespace.seed}")
-    pool = open_data(
-        namespace.data,
-        root=namespace.root,
-        labels=namespace.labels,
-        label_column=namespace.label_column,
-        image_size=namespace.image_size,
-    )
+    pool = open_source(namespace)
     if namespace.split is not None:
         pool = apply(pool, Split.read(namespace.split))
     diagnosis = diagnose(pool, seed=namespace.seed)
