@@ -1,4 +1,4 @@
-"""Run rows of recipes/hu2022.toml and keep one record per finished run in benchmarks/records/.
+"""Run rows of recipes/hu2022.toml or successors.toml and keep one record per finished run in benchmarks/records/.
 
     PYTHONPATH=src python3 benchmarks/reproduce.py run cifar10-gamma50-cadr cifar10-gamma50-fixmatch --seeds 1 2 3
     … run cifar10-gamma50-cadr --steps 32768 --form pinv --abreast 4 --minutes 9
@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from benchmarks.mps import shared_gpu  # noqa: E402
 
-RECIPE = ROOT / "recipes" / "hu2022.toml"
+RECIPES = [ROOT / "recipes" / name for name in ("hu2022.toml", "successors.toml")]
 UNFINISHED = 3
 # What does not make a run another one; steps and seed are told apart by the record itself.
 _NEUTRAL = CHANGEABLE | {"steps", "seed", "views", "log_every", "data"}
@@ -43,6 +43,7 @@ _GRACE = 120.0  # seconds that a run gets to save itself
 
 @dataclass(frozen=True, eq=False)
 class Job:
+    recipe: Path
     row: str
     seed: int
     steps: int
@@ -55,23 +56,24 @@ class Job:
         return f"{self.row}{changed}-steps{self.steps}-seed{self.seed}".replace("_", "-")
 
     def command(self, out: Path) -> list[str]:
-        spec = f"{RECIPE}:{self.row}"
+        spec = f"{self.recipe}:{self.row}"
         return [sys.executable, "-m", "cadr", "train", spec, *self.flags, "--seed", str(self.seed), "--out", str(out)]
 
 
 def plan(rows: Sequence[str], seeds: Sequence[int], flags: Sequence[str]) -> list[Job]:
     """One job per row and seed, once the flags have been understood: a typing error costs nothing."""
-    known = {row.name: row for row in read_rows(RECIPE)}
+    known = {row.name: (path, row) for path in RECIPES for row in read_rows(path)}
     jobs = []
     for name in rows:
         if name not in known:
             raise ConfigError(f"there is no row {name!r}; see them with cadr recipes")
-        namespace = cadr_parser("train").parse_args(["train", f"{RECIPE}:{name}", *flags])
+        path, row = known[name]
+        namespace = cadr_parser("train").parse_args(["train", f"{path}:{name}", *flags])
         choice: Choice = namespace.choice
-        plain = {f.name: f.default for kind in choice.classes.values() for f in fields(kind)} | known[name].values
+        plain = {f.name: f.default for kind in choice.classes.values() for f in fields(kind)} | row.values
         flat = read_flat(namespace)
         overrides = {k: v for k, v in flat.items() if k not in _NEUTRAL and plain.get(k) != v}
-        jobs += [Job(name, seed, flat["steps"], overrides, tuple(flags)) for seed in seeds]
+        jobs += [Job(path, name, seed, flat["steps"], overrides, tuple(flags)) for seed in seeds]
     return jobs
 
 

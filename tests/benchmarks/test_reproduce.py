@@ -28,7 +28,7 @@ SCHEMA = {
 def folders(tmp_path, monkeypatch):
     recipe = tmp_path / "small.toml"
     recipe.write_text(RECIPE)
-    monkeypatch.setattr(reproduce, "RECIPE", recipe)
+    monkeypatch.setattr(reproduce, "RECIPES", [recipe])
     return ["--runs", str(tmp_path / "runs"), "--records", str(tmp_path / "records")]
 
 
@@ -61,9 +61,7 @@ def test_one_flat_record_per_finished_run(tmp_path, folders, capsys):
 
 def test_a_run_that_was_stopped_can_be_carried_away_and_continued(tmp_path, folders):
     command = ["run", "small-cadr", *TINY, "--steps", "200", "--log-every", "1", "--evaluations", "4"]
-    script = (
-        f"from benchmarks import reproduce; reproduce.RECIPE = __import__('pathlib').Path({str(reproduce.RECIPE)!r})"
-    )
+    script = f"from benchmarks import reproduce; from pathlib import *; reproduce.RECIPES = {reproduce.RECIPES!r}"
     process = subprocess.Popen(
         [sys.executable, "-c", f"{script}; import sys; sys.exit(reproduce.main({[*command, *folders]!r}))"],
         cwd=reproduce.ROOT,

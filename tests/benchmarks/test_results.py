@@ -7,7 +7,7 @@ import pytest
 from benchmarks import figure3, results
 from cadr.cli.recipe_file import read_rows
 
-ROWS = read_rows(results.RECIPE)
+ROWS = read_rows(results.RECIPE) + read_rows(results.SUCCESSORS)
 ELSEWHERE = {"what": "FixMatch elsewhere", "steps": 2**20, "hours": 16, "hardware": "four V100", "source": "https://x"}
 
 
@@ -102,6 +102,27 @@ def test_figure_4_shows_the_geometric_mean_and_runs_abreast_say_so():
     expected = "**90.00 / GM 88.50** (n = 1, 2^15 steps, 15.0 min beside 3 more, NVIDIA H200)"
     assert body["+ CADR"] == [expected]
     assert body["+ CADR, told the class sizes"] == ["·"]
+
+
+def test_every_method_at_one_length_with_its_cost_where_it_compares():
+    fixmatch = record("cifar10-gamma50-fixmatch", steps=2**15, accuracy=60.0, recall=[90.0, 3.0, 1.0])
+    prg = record("cifar10-gamma50-prg", steps=2**15, accuracy=80.0, ms_per_step=13.0)
+    beside = record("cifar10-gamma50-cadr", steps=2**15, accuracy=90.0, abreast=2)
+    text = build(fixmatch, prg, beside, record("cifar10-gamma50-dash"))
+    section = text.split("## Every method")[1].split("\n## ")[0]
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines() if line.startswith("| ")]
+    assert [line[0] for line in lines[2:]] == ["cadr", "prg", "fixmatch"]
+    assert [line[5] for line in lines[2:]] == ["·", "2.00×", "1.00×"]
+    assert lines[4][1:4] == ["**60.00** (n = 1)", "88.50", "3.0 and 1.0"]
+    missing = section.split("Not run yet at this length: ")[1]
+    assert "dash" in missing
+    assert "beta" not in missing
+    assert "prg," not in missing
+
+
+def test_the_ablation_tells_its_two_thresholds_apart():
+    body = table(build(), "Ablation: exponent", "2^17")[1]
+    assert (body["β = 0.5"][0], body["β = 0.5, rarity by the labels' counts"][0]) == ("88.15", "71.86")
 
 
 def test_other_data_sets_appear_once_they_have_a_record():
