@@ -185,8 +185,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     record = json.loads(arguments.out.read_text(encoding="utf-8")) if arguments.out.exists() else {}
     if not arguments.cost:
         write_reversed(arguments.runs)
+        planned = [job for _, _, job in jobs(rows, arguments.runs)]
+        ready = sum((job.out / "result.json").exists() for job in planned)
+        clock = time.monotonic()
         try:
-            finish([job for _, _, job in jobs(rows, arguments.runs)], arguments.processes)
+            finish(planned, arguments.processes)
         finally:
             record |= {
                 "shared": SHARED,
@@ -194,6 +197,11 @@ def main(argv: Sequence[str] | None = None) -> int:
                 "rows": {row.label: {"algorithm": row.algorithm, "options": row.options} for row in known},
                 "processor": platform.processor() or platform.machine(),
                 "torch": torch.__version__,
+                "command": {
+                    "runs": len(planned) - ready,
+                    "minutes": round((time.monotonic() - clock) / 60, 1),
+                    "processes": arguments.processes,
+                },
                 "cells": collect(jobs(known, arguments.runs)),
             }
             _write(record, arguments.out)
