@@ -41,6 +41,9 @@ TABLES = {
     "one class only": (labelled(ROWS, ["yes"] * 12), "at least two classes are needed to classify, got 1"),
     "every label missing": (labelled(ROWS, [""] * 12), "at least two classes are needed to classify, got 0"),
     "a number that is none": ([*ROWS, ["many", 1.0, "yes"]], "line 14, column 'a': expected a number, got 'many'"),
+    "a decimal comma": ([*ROWS, ["1,5", 1.0, "yes"]], "got '1,5' (decimals are written with a point)"),
+    "NA for a missing label": (labelled(ROWS, ["yes", "no", "NA"] * 4), "label 'NA' looks like a missing one"),
+    "nan for a missing label": (labelled(ROWS, ["yes", "no", "nan"] * 4), "label 'nan' looks like a missing one"),
     "a blank cell": ([*ROWS, ["", 1.0, "yes"]], "line 14, column 'a': expected a number, got ''"),
     "a NaN": ([*ROWS, ["nan", 1.0, "yes"]], "line 14, column 'a': nan is not a finite number"),
     "a number beyond 32 bits": ([*ROWS, ["1e300", 1.0, "yes"]], "1e300 is not a finite number of 32 bits"),
@@ -59,7 +62,7 @@ def test_tables_to_train_on(name, tmp_path, capsys):
 
 
 FLAGS = {
-    "another label column": (["--label-column", "kind"], "has no column 'kind'; its columns are 'a', 'b', 'label'"),
+    "another label column": (["--label-column", "kind"], "its columns are 'a', 'b', 'label', by its first line; say"),
     "a column to ignore that is not there": (["--ignore-columns", "id"], "has no column 'id'"),
     "only the label is left": (["--ignore-columns", "a", "b"], "found 12 rows and 0 features"),
     "all labels held out": (["--validation", "1"], "validation must be at least 0 and below 1"),

@@ -81,6 +81,24 @@ def test_class_folders(tmp_path):
     assert pool.test_labels.tolist() == [1]
 
 
+def test_a_folder_without_labels_may_begin_with_a_capital(tmp_path):
+    for name in ("cat", "dog", "Unlabelled"):
+        write_image(tmp_path / name / "a.png", COLOUR)
+    pool = open_data(tmp_path)
+    assert pool.class_names == ("cat", "dog")
+    assert sorted(pool.labels.tolist()) == [-1, 0, 1]
+
+
+@pytest.mark.parametrize("sign", [";", "\t"])
+def test_spreadsheets_that_separate_with_another_sign(tmp_path, sign):
+    rows = [["a", "b", "label"], ["1", "2.5", "yes, sir"], ["3", "4", "no"], ["5", "6", ""]]
+    (tmp_path / "mine.csv").write_text("".join(sign.join(row) + "\n" for row in rows), encoding="utf-8-sig")
+    pool = open_data(tmp_path / "mine.csv")
+    assert pool.feature_names == ("a", "b")
+    assert pool.class_names == ("no", "yes, sir")
+    assert pool.examples.tolist() == [[1, 2.5], [3, 4], [5, 6]]
+
+
 def test_a_class_may_be_called_test(tmp_path):
     write_image(tmp_path / "test" / "a.png", COLOUR)
     write_image(tmp_path / "work" / "a.png", COLOUR)

@@ -120,7 +120,10 @@ class Pool:
     def _check_classes(self) -> None:
         names = self.class_names
         if len(names) < 2:
-            self._fail(f"at least two classes are needed to classify, got {len(names)} ({listed(names) or 'none'})")
+            self._fail(
+                f"at least two classes are needed to classify, got {len(names)} ({listed(names) or 'none'}); "
+                "label examples of each"
+            )
         if len(set(names)) != len(names):
             self._fail(f"class {next(n for n in names if names.count(n) > 1)!r} is named twice")
         truth = self.labels if self.hidden_labels is None else self.hidden_labels

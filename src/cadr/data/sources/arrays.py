@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cadr.data.pool import Pool
 from cadr.data.reason import reason
-from cadr.data.sources.csv_file import column, read_csv
+from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
 from cadr.data.sources.labels import class_order, encode_labels, index_labels
 from cadr.errors import DataError
 
@@ -64,7 +64,7 @@ def open_npy(path: Path, labels: Path | None, label_column: str) -> Pool:
     if labels.suffix == ".npy":
         return from_arrays(examples, read_npy(labels), name=path.stem)
     texts = _label_column(labels, label_column, len(examples))
-    names = class_order(texts)
+    names = class_order(str(labels), texts)
     return Pool(as_examples(path.stem, examples), index_labels(str(labels), texts, names), names, path.stem)
 
 
@@ -136,7 +136,7 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
 
 def _label_column(path: Path, label_column: str, length: int) -> list[str]:
     header, rows = read_csv(path)
-    position = column(path, header, label_column)
+    position = column(path, header, label_column, LABEL_HINT)
     if "row" not in header:
         texts = [row[position].strip() for _, row in rows]
         if len(texts) != length:

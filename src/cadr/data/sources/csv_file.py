@@ -1,13 +1,16 @@
-"""CSV files in UTF-8 with a line of column names."""
+"""CSV files in UTF-8 with a line of column names; cells are separated by commas, or else by semicolons or tabs."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from cadr.data.reason import listed, reason
 from cadr.errors import DataError
+
+LABEL_HINT = "; say which one holds the labels with --label-column"
 
 
 class CsvError(DataError):
@@ -26,16 +29,23 @@ def read_csv(path: Path) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     return header, _checked(path, header, lines)
 
 
-def column(path: Path, header: list[str], name: str) -> int:
+def column(path: Path, header: list[str], name: str, hint: str = "") -> int:
     if name not in header:
-        raise CsvError(f"{path} has no column {name!r}; its columns are {listed(header)}")
+        raise CsvError(f"{path} has no column {name!r}; its columns are {listed(header)}, by its first line{hint}")
     return header.index(name)
+
+
+def delimiter_of(first_line: str) -> str:
+    """Spreadsheets write semicolons where the comma is the decimal sign."""
+    return next((sign for sign in ",;\t" if sign in first_line), ",")
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(_without_nul(path, file), strict=True)
+            lines = _without_nul(path, file)
+            first = next(lines, "")
+            reader = csv.reader(chain([first], lines), delimiter=delimiter_of(first), strict=True)
             for row in reader:
                 yield reader.line_num, row
     except UnicodeDecodeError as error:

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from cadr.data.pool import MISSING, Pool
-from cadr.data.sources.csv_file import column, read_csv
+from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
 from cadr.data.sources.images import SUFFIXES, decode_all
 from cadr.data.sources.labels import class_order, index_labels
 from cadr.errors import DataError
@@ -42,7 +42,7 @@ def _by_class(root: Path, size: int | None) -> Pool:
         del folders["test"]
     else:
         test_root = None
-    without = [folders.pop(name) for name in UNLABELLED if name in folders]
+    without = [folders.pop(name) for name in list(folders) if name.lower() in UNLABELLED]
     if loose or not folders:
         raise FolderError(
             f"{root}: expected a folder per class with images in it, "
@@ -73,7 +73,7 @@ def _plain(root: Path, labels: Path, label_column: str, size: int | None) -> Poo
     if not files:
         raise FolderError(f"{root}: there are no images ({', '.join(sorted(SUFFIXES))})")
     texts = [listed.get(f, "") for f in files]
-    names = class_order(texts)
+    names = class_order(str(labels), texts)
     return Pool(
         examples=decode_all(files, size),
         labels=index_labels(str(labels), texts, names),
@@ -86,7 +86,7 @@ def _plain(root: Path, labels: Path, label_column: str, size: int | None) -> Poo
 def labelled_files(root: Path, labels: Path, file_column: str, label_column: str) -> dict[Path, str]:
     """Files under `root` and what a CSV says about them; each must be there, and named once."""
     header, rows = read_csv(labels)
-    file_at, label_at = column(labels, header, file_column), column(labels, header, label_column)
+    file_at, label_at = column(labels, header, file_column), column(labels, header, label_column, LABEL_HINT)
     found: dict[Path, str] = {}
     for line, row in rows:
         name = row[file_at].strip()
@@ -97,7 +97,7 @@ def labelled_files(root: Path, labels: Path, file_column: str, label_column: str
         if path in found:
             raise FolderError(f"{labels}, line {line}: {name!r} is named twice")
         if not path.is_file():
-            raise FolderError(f"{labels}, line {line}: {name!r} is not in {root}")
+            raise FolderError(f"{labels}, line {line}: {name!r} is not in {root}; give names relative to that folder")
         if path.suffix.lower() not in SUFFIXES:
             raise FolderError(f"{labels}, line {line}: {name!r} is not an image ({', '.join(sorted(SUFFIXES))})")
         found[path] = row[label_at].strip()

@@ -13,6 +13,7 @@ from cadr.data.reason import listed
 from cadr.errors import DataError
 
 MANY = 1 << 20  # more classes than anybody has
+_NOT_AVAILABLE = {"na", "n/a", "nan", "null", "<na>"}  # what R, pandas and databases write for a missing value
 
 
 class LabelError(DataError):
@@ -33,7 +34,7 @@ def encode_labels(
     kinds = {part.dtype.kind == "U" for part in given}
     if kinds == {True}:
         texts = [None if p is None else [str(v) for v in p.tolist()] for p in parts]
-        names = class_names or class_order(label for text in texts if text for label in text)
+        names = class_names or class_order(name, (label for text in texts if text for label in text))
         return names, [None if text is None else index_labels(name, text, names) for text in texts]
     if len(kinds) > 1:
         raise LabelError(f"{name}: training and test labels should both be whole numbers or both strings")
@@ -44,9 +45,14 @@ def encode_labels(
     return class_names or tuple(str(c) for c in range(highest + 1)), encoded
 
 
-def class_order(labels: Iterable[str]) -> tuple[str, ...]:
+def class_order(source: str, labels: Iterable[str]) -> tuple[str, ...]:
     """The classes among labels as text: numbers by size if all are whole numbers (−1 is missing), else by alphabet."""
     names = set(labels) - {""}
+    for name in sorted(names):
+        if name.lower() in _NOT_AVAILABLE:
+            raise LabelError(
+                f"{source}: the label {name!r} looks like a missing one; leave it blank, or rename the class"
+            )
     if all(_is_whole(name) for name in names):
         return tuple(sorted(names - {str(MISSING)}, key=lambda name: (int(name), name)))
     return tuple(sorted(names))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cadr.data.pool import Pool
 from cadr.data.reason import reason
-from cadr.data.sources.csv_file import column, read_csv
+from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
 from cadr.data.sources.labels import class_order, index_labels
 from cadr.errors import DataError
 
@@ -27,7 +27,7 @@ class TableError(DataError):
 def open_csv(path: Path, label_column: str, ignored: tuple[str, ...] = ()) -> Pool:
     """Every column but the label and those ignored is a feature; a blank label is missing."""
     header, rows = read_csv(path)
-    label_at = column(path, header, label_column)
+    label_at = column(path, header, label_column, LABEL_HINT)
     feature_at = _feature_columns(path, header, label_at, ignored)
     features = tuple(header[i] for i in feature_at)
     texts: list[str] = []
@@ -57,7 +57,7 @@ def open_parquet(path: Path, label_column: str, ignored: tuple[str, ...] = ()) -
     header = [str(name) for name in table.column_names]
     if len(set(header)) != len(header):
         raise TableError(f"{path}: column {next(n for n in header if header.count(n) > 1)!r} is there twice")
-    label_at = column(path, header, label_column)
+    label_at = column(path, header, label_column, LABEL_HINT)
     texts = [label_text(value) for value in table.column(label_at).to_pylist()]
     features = tuple(header[i] for i in _feature_columns(path, header, label_at, ignored))
     matrix = np.empty((len(texts), len(features)), dtype=np.float32)
@@ -69,7 +69,7 @@ def open_parquet(path: Path, label_column: str, ignored: tuple[str, ...] = ()) -
 def _pool(path: Path, matrix: NDArray[np.float32], texts: list[str], features: tuple[str, ...]) -> Pool:
     if not texts or not features:
         raise TableError(f"{path}: expected rows of features, found {len(texts)} rows and {len(features)} features")
-    names = class_order(texts)
+    names = class_order(str(path), texts)
     return Pool(matrix, index_labels(str(path), texts, names), names, path.stem, feature_names=features)
 
 
@@ -85,12 +85,17 @@ def label_text(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
 
 
+def not_a_number(cell: str) -> str:
+    comma = " (decimals are written with a point)" if cell.strip().replace(",", "", 1).isdecimal() else ""
+    return f"expected a number, got {cell!r}{comma}"
+
+
 def _number(path: Path, line: int, name: str, cell: str) -> float:
     try:
         value = float(cell)
     except ValueError:
         raise TableError(
-            f"{path}, line {line}, column {name!r}: expected a number, got {cell!r}"
+            f"{path}, line {line}, column {name!r}: {not_a_number(cell)}"
             "; if the column is no feature, leave it out with --ignore-columns"
         ) from None
     if not math.isfinite(value) or abs(value) > LARGEST:

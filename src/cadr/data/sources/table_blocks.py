@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from cadr.data.reason import listed, reason
 from cadr.data.sources.blocks import Block, Blocks, PredictionDataError, Wanted, check_finite
-from cadr.data.sources.csv_file import read_csv
+from cadr.data.sources.csv_file import delimiter_of, read_csv
 from cadr.data.sources.labels import index_labels
-from cadr.data.sources.table import TableError, label_text
+from cadr.data.sources.table import TableError, label_text, not_a_number
 
 ROWS = 8192
 Layout = tuple[list[int], int | None, list[int]]  # where the features, the label if any, and columns to keep are
@@ -69,11 +69,13 @@ def _fast(path: Path, header: list[str], layout: Layout, wanted: Wanted) -> Gene
         return start, False
     features, label_at, kept = layout
     types = {name: pyarrow.float64() if i in set(features) else pyarrow.string() for i, name in enumerate(header)}
+    with path.open(encoding="utf-8-sig") as file:
+        delimiter = delimiter_of(file.readline())
     try:
         batches = csv.open_csv(
             path,
             read_options=csv.ReadOptions(column_names=header, skip_rows=1, block_size=1 << 22),
-            parse_options=csv.ParseOptions(newlines_in_values=True),
+            parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             convert_options=csv.ConvertOptions(column_types=types),
         )
         for batch in batches:
@@ -115,7 +117,7 @@ def _numbers(path: Path, lines: list[tuple[int, list[str]]], features: list[int]
                     float(row[i])
                 except ValueError:
                     raise PredictionDataError(
-                        f"{path}, line {line}, column {header[i]!r}: expected a number, got {row[i]!r}"
+                        f"{path}, line {line}, column {header[i]!r}: {not_a_number(row[i])}"
                     ) from None
         raise
     with np.errstate(over="ignore"):  # what does not fit is reported as not finite
