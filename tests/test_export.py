@@ -49,6 +49,8 @@ def test_weights_and_json_are_enough_to_predict(trees, tmp_path):
     p = np.exp(z) / np.exp(z).sum(1, keepdims=True)
     np.testing.assert_allclose(p, expected(trees, x), atol=1e-5)
     assert facts["output"]["calibrated"] is True
+    modes = {(tmp_path / name).stat().st_mode for name in ("model.safetensors", "model.json")}
+    assert len(modes) == 1  # whoever may read one may read both
 
 
 @pytest.mark.parametrize("kind", ["trees", "squares"])
@@ -89,6 +91,7 @@ def test_the_card_says_what_the_run_says(trees, capsys):
     calibration = json.loads((trees / "calibration.json").read_text())
     assert "90 rows, of which 45 have a label (50.0 %)" in card
     assert f"Accuracy {result['last']:.1f} %" in card
+    assert f"It is judged on {calibration['examples']} labels held out only" in card
     assert f"{calibration['error_before']:.1f} % before" in card
     for name, share in zip(NAMES, result["prior"], strict=True):
         line = next(line for line in card.splitlines() if line.startswith(f"| {name} |"))

@@ -72,9 +72,9 @@ def export_run(
 
 
 def _safetensors(predictor: Predictor, out: Path) -> list[Path]:
-    save = _needed("safetensors.torch", "safetensors", "safetensors").save_file
+    save = _needed("safetensors.torch", "safetensors", "safetensors").save  # save_file would keep the file from others
     weights = {name: value.contiguous() for name, value in predictor.model.state_dict().items()}
-    save(weights, out / "model.safetensors")
+    (out / "model.safetensors").write_bytes(save(weights))
     (out / "model.json").write_text(json.dumps(_facts(predictor), indent=1) + "\n", "utf-8")
     return [out / "model.safetensors", out / "model.json"]
 

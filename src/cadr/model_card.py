@@ -9,13 +9,10 @@ from typing import Any
 from cadr.config import name_of
 from cadr.evaluate.predictor import Predictor
 from cadr.train.folder import RunFolder
+from cadr.train.judged import caution
 from cadr.train.result import describe_run
 
-_JUDGED = {
-    "test": "the test set",
-    "held_out": "training rows held out",
-    "validation": "labels held out from training, as biased as all the labels are, so that recall by class says more",
-}
+_JUDGED = {"test": "the test set", "held_out": "training rows held out", "validation": "labels held out from training"}
 
 
 def model_card(run: Path, predictor: Predictor, files: list[str]) -> str:
@@ -25,6 +22,7 @@ def model_card(run: Path, predictor: Predictor, files: list[str]) -> str:
     evaluations = [record for record in RunFolder(run).records() if record["kind"] == "evaluation"]
     last = evaluations[-1] if evaluations else None
     labelled = sum(spec.labels)
+    commit = f", cadr at commit {facts['commit']}" if facts["commit"] else ""
     return "\n".join(
         [
             f"# {len(spec.class_names)} classes from {_kind(predictor)}",
@@ -62,7 +60,7 @@ def model_card(run: Path, predictor: Predictor, files: list[str]) -> str:
             config.to_toml().strip(),
             "```",
             "",
-            f"PyTorch {facts['torch']}" + (f", commit {facts['commit']}" if facts["commit"] else "") + ".",
+            f"PyTorch {facts['torch']}{commit}.",
             "",
         ]
     )
@@ -109,10 +107,13 @@ def _quality(predictor: Predictor, last: dict[str, Any] | None) -> list[str]:
     calibration = predictor.calibration
     lines = ["Nothing was held out, so nobody knows."]
     if last is not None:
-        lines = [
-            f"Accuracy {last['accuracy']:.1f} %, geometric mean of the recalls {last['gm']:.1f} %, on "
-            f"{sum(map(sum, last['confusion']))} examples: {_JUDGED[last['on']]}."
+        examples = sum(map(sum, last["confusion"]))
+        words = [
+            f"Accuracy {last['accuracy']:.1f} %, geometric mean of the recalls {last['gm']:.1f} %, on {examples} "
+            f"examples: {_JUDGED[last['on']]}.",
+            caution(last["accuracy"], examples, last["on"]),
         ]
+        lines = [" ".join(filter(None, words))]
     if calibration.error_before is not None and calibration.error_after is not None:
         lines += [
             "",

@@ -7,6 +7,7 @@ import numpy as np
 
 from cadr.cli.evaluate import class_table
 from cadr.cli.main import main
+from cadr.data import open_data
 
 TINY = ["--steps", "8", "--batch", "8", "--ratio", "2", "--evaluations", "2", "--model", "mlp", "--hidden", "8"]
 
@@ -21,9 +22,10 @@ def test_a_run_is_evaluated_again_to_the_same_numbers(tmp_path, capsys):
     assert (
         f"Accuracy {result['last']:.2f} %, geometric mean over the classes {result['gm']:.2f} %, after 8 of 8" in text
     )
-    lines = [line.split()[:3] for line in text.splitlines() if re.match(r"\d ", line)]
+    lines = [line.split()[:4] for line in text.splitlines() if re.match(r"\d ", line)]
     labels = [50, 33, 21, 14, 9, 6, 4, 3, 2, 1]
-    expected = [[str(c), str(labels[c]), f"{result['recall'][c]:.1f}"] for c in range(10)]
+    judged = np.bincount(open_data("digits").test_labels)
+    expected = [[str(c), str(labels[c]), str(judged[c]), f"{result['recall'][c]:.1f}"] for c in range(10)]
     assert lines == expected
 
 
@@ -34,10 +36,26 @@ def test_a_class_is_shown_with_what_it_is_mistaken_for():
         "confusion": [[8, 1, 1], [0, 5, 0], [0, 0, 0]],
     }
     assert class_table(scores, [5, 2, 1]) == (
-        ["class", "labels", "recall, %", "mostly mistaken for"],
-        [["cat", "5", "80.0", "dog (10.0 %)"], ["dog", "2", "100.0", "–"], ["owl", "1", "–", "–"]],
+        ["class", "labels", "judged on", "recall, %", "mostly mistaken for"],
+        [["cat", "5", "10", "80.0", "dog (10.0 %)"], ["dog", "2", "5", "100.0", "–"], ["owl", "1", "0", "–", "–"]],
     )
-    assert class_table(scores, None)[1][0] == ["cat", "80.0", "dog (10.0 %)"]
+
+
+def test_a_few_labels_held_out_come_with_a_caution(tmp_path, capsys):
+    """A class with one label has none to be judged on, and 100 % of a few labels is no 100 %."""
+    labels = np.array([0] * 10 + [1] * 10 + [2] + [-1] * 19)
+    x = np.random.default_rng(0).normal(size=(40, 3)) + 9.0 * np.eye(3)[np.maximum(labels, 0)]
+    np.savez(tmp_path / "mine.npz", x=x.astype(np.float32), y=labels)
+    assert main(["train", str(tmp_path / "mine.npz"), *TINY, "--out", str(tmp_path / "run")]) == 0
+    said = capsys.readouterr().out
+    caution = "It is judged on 4 labels held out only: it may be anything from "
+    assert caution in said
+    assert f"cadr predict {tmp_path / 'run'} DATA --out predictions.csv" in said
+    assert main(["evaluate", str(tmp_path / "run")]) == 0
+    said = capsys.readouterr().out
+    assert "geometric mean over the 2 classes that are among them" in said
+    assert caution in said
+    assert "as biased as all labels" in said
 
 
 def test_nothing_to_evaluate_is_one_sentence(tmp_path, capsys, monkeypatch):

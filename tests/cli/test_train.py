@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -95,6 +96,22 @@ def test_a_changed_run_is_refused_in_one_sentence(tmp_path, capsys):
     assert error.startswith("cadr: ")
     assert "lr (was 0.03, now 0.5)" in error
     assert error.count("\n") == 1
+
+
+def test_what_the_data_choose_is_said_in_flags(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    labels = np.array([0, 1] * 5 + [-1] * 30)
+    np.savez(tmp_path / "x.npz", x=rng.integers(0, 255, (40, 8, 8), dtype=np.uint8), y=labels)
+    flags = ["--steps", "4", "--batch", "4", "--ratio", "2", "--device", "cpu"]
+    arguments = ["train", str(tmp_path / "x.npz"), *flags, "--out", str(tmp_path / "run")]
+    assert main(arguments) == 0
+    text = capsys.readouterr().out
+    assert re.search(r"Chosen by the data: --model \w+ --lr 0.1 --ema [\d.]+ --evaluations 50\n", text)
+    assert "add --no-flip where left and right matter" in text
+    assert main(arguments) == 0
+    assert "Chosen" not in capsys.readouterr().out  # by the run that is there, this time
+    assert main([*arguments[:-1], str(tmp_path / "other"), "--no-flip"]) == 0
+    assert "--no-flip" not in capsys.readouterr().out
 
 
 def test_own_data_need_no_protocol(tmp_path, capsys, monkeypatch):

@@ -17,9 +17,9 @@ from cadr.config import Config, difference
 from cadr.data.pool import Pool
 from cadr.errors import CheckpointError, ConfigError
 from cadr.evaluate.report import write_report
-from cadr.evaluate.report.notes import wilson
 from cadr.evaluate.report.reproduce import command, settings
 from cadr.train import train
+from cadr.train.judged import wilson
 from tests.train import tiny
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&\u202e\x07"
@@ -89,7 +89,7 @@ def test_its_numbers_are_those_of_the_records(run, tmp_path):
 
 def test_an_accuracy_on_few_examples_comes_with_its_interval(run, tmp_path):
     page, _ = written([run], tmp_path)
-    assert "is judged on 45 test examples only" in page
+    assert "It is judged on 45 test examples only" in page
     for right, n in ((11, 11), (40, 45), (1, 3)):
         exact = binomtest(right, n).proportion_ci(method="wilson")
         assert wilson(right / n, n) == pytest.approx((exact.low, exact.high), abs=1e-4)

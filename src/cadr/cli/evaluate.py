@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,29 +29,33 @@ def add(subparsers: Subparsers) -> None:
 
 def run(namespace: Namespace) -> int:
     from cadr.evaluate import evaluate_run
+    from cadr.train.input_spec import InputSpec
+    from cadr.train.judged import caution
 
     scores = evaluate_run(namespace.folder, device=namespace.device)
-    columns, lines = class_table(scores, _labels(namespace.folder / "split.json"))
+    columns, lines = class_table(scores, InputSpec.read(namespace.folder).labels)
     where = _WHERE[scores["on"]]
     show_table(columns, lines, title=f"{scores['dataset']}, {scores['examples']:,} {where}")
+    judged = sum(recall is not None for recall in scores["recall"])
+    classes = "the classes" if judged == len(scores["recall"]) else f"the {judged} classes that are among them"
     print(
-        f"\nAccuracy {scores['accuracy']:.2f} %, geometric mean over the classes {scores['gm']:.2f} %, "
+        f"\nAccuracy {scores['accuracy']:.2f} %, geometric mean over {classes} {scores['gm']:.2f} %, "
         f"after {scores['step']:,} of {scores['steps']:,} steps."
     )
+    if words := caution(scores["accuracy"], scores["examples"], scores["on"]):
+        print(words)
     return 0
 
 
-def class_table(scores: dict[str, Any], labels: list[int] | None) -> tuple[list[str], list[list[str]]]:
-    """A line per class; `labels` are the counts it was trained with, where they are known."""
-    columns = ["class", "labels", "recall, %", "mostly mistaken for"]
+def class_table(scores: dict[str, Any], labels: Sequence[int]) -> tuple[list[str], list[list[str]]]:
+    """A line per class; `labels` are the counts that there are, those held out included."""
+    columns = ["class", "labels", "judged on", "recall, %", "mostly mistaken for"]
     lines = []
     for index, name in enumerate(scores["class_names"]):
-        recall = scores["recall"][index]
-        line = [name, "" if labels is None else str(labels[index]), "–" if recall is None else f"{recall:.1f}"]
-        lines.append([*line, _mistaken(scores["confusion"][index], index, scores["class_names"])])
-    if labels is None:
-        columns.pop(1)
-        lines = [[line[0], *line[2:]] for line in lines]
+        recall, row = scores["recall"][index], scores["confusion"][index]
+        shown = "–" if recall is None else f"{recall:.1f}"
+        mistaken = _mistaken(row, index, scores["class_names"])
+        lines.append([name, str(labels[index]), str(sum(row)), shown, mistaken])
     return columns, lines
 
 
@@ -58,9 +63,3 @@ def _mistaken(row: list[int], index: int, names: list[str]) -> str:
     others = [0 if other == index else count for other, count in enumerate(row)]
     most = max(others)
     return f"{names[others.index(most)]} ({100 * most / sum(row):.1f} %)" if most else "–"
-
-
-def _labels(path: Path) -> list[int] | None:
-    from cadr.data.split import Split
-
-    return [int(count) for count in Split.read(path).counts] if path.exists() else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from cadr.cli.flags import flag
 from cadr.config import Config
 from cadr.data import BENCHMARKS
 from cadr.data.pool import Pool
@@ -24,6 +25,16 @@ def settle(flat: dict[str, Any], out: Path) -> tuple[Config, Pool | None]:
         return Config.from_dict({**{name: stored[name] for name in CHOSEN if name in stored}, **flat}), None
     pool = open_source(config)
     return Config.from_dict({**_chosen(flat, config, pool), **flat}), pool
+
+
+def choices_in_words(flat: dict[str, Any], config: Config, pool: Pool) -> list[str]:
+    """What was chosen for somebody who did not say, as the flags that would say otherwise."""
+    settled = config.to_dict()
+    chosen = [f"{flag(name)} {settled[name]}" for name in CHOSEN if name not in flat]
+    words = [f"Chosen by the data: {' '.join(chosen)}"] if chosen else []
+    if pool.kind == "image" and "flip" not in flat:
+        words.append("Half of the images are mirrored: add --no-flip where left and right matter, as in letters.")
+    return words
 
 
 def complete(flat: dict[str, Any]) -> dict[str, Any]:

@@ -60,10 +60,8 @@ def run(namespace: Namespace) -> int:
     if not found.calibrated:
         print("The probabilities are the model's own: the run has held out no labels to calibrate them on.")
     if found.labelled:
-        print(
-            f"Of {found.labelled:,} labels the model disagrees with {found.disagreements:,}: "
-            "look at the rows whose `disagrees` is yes, the most probable first."
-        )
+        where = ": look at the rows whose `disagrees` is yes, the most probable first" if found.disagreements else ""
+        print(f"Of {found.labelled:,} labels the model disagrees with {found.disagreements:,}{where}.")
     return 0
 
 

@@ -49,17 +49,20 @@ def _prepare(parser: Parser, arguments: list[str]) -> None:
 
 def run(namespace: Namespace) -> int:
     from cadr.cli.main import INTERRUPTED
-    from cadr.cli.own_data import settle
+    from cadr.cli.own_data import choices_in_words, settle
     from cadr.cli.progress import follow
     from cadr.cli.recipe_file import is_recipe
     from cadr.cli.run_flags import default_out, read_flat
     from cadr.config import Config
     from cadr.train import train
+    from cadr.train.judged import caution
 
     flat = read_flat(namespace)
     config = Config.from_dict(flat)
     out = namespace.out or default_out(namespace.data, config)
     config, pool = (config, None) if is_recipe(namespace.data) else settle(flat, out)
+    if pool is not None:
+        print(*choices_in_words(flat, config, pool), sep="\n", flush=True)
     stop_politely()
     try:
         result = follow(train(config, out, pool))["result"]
@@ -67,8 +70,19 @@ def run(namespace: Namespace) -> int:
         print(f"Stopped; the run is saved in {out}. The same command continues it.")
         return INTERRUPTED
     print(summary(result))
-    print(f"Every class: cadr evaluate {out}")
+    if result["last"] is not None and (words := caution(result["median_10"], _judged(out), result["evaluated_on"])):
+        print(words)
+    print(f"Next: cadr evaluate {out} (every class), cadr report {out} (a page to look at),")
+    print(f"      cadr predict {out} DATA --out predictions.csv")
     return 0
+
+
+def _judged(out: Path) -> int:
+    """Examples that the accuracy of a run is a share of."""
+    from cadr.train.folder import RunFolder
+
+    last = [record for record in RunFolder(out).records() if record["kind"] == "evaluation"][-1]
+    return sum(map(sum, last["confusion"]))
 
 
 def stop_politely() -> None:
