@@ -7,7 +7,7 @@ import numpy as np
 
 from cadr.cli.evaluate import class_table
 from cadr.cli.main import main
-from cadr.data import open_data
+from tests.data.loose import open_data
 
 TINY = ["--steps", "8", "--batch", "8", "--ratio", "2", "--evaluations", "2", "--model", "mlp", "--hidden", "8"]
 
