@@ -22,6 +22,9 @@ from cadr.cli.recipe_file import read_rows
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.cells import EMPTY, markdown, mean_and_sd, power, read_records  # noqa: E402
+from benchmarks.digits_table import relative  # noqa: E402
+
 from benchmarks import results  # noqa: E402
 
 WORDS = ROOT / "benchmarks" / "methods.toml"
@@ -69,18 +72,18 @@ def page(words: dict[str, Any], rows: Sequence[Any], records: Sequence[Any], riv
                 about["name"],
                 f"`{name}`",
                 about["paper"],
-                str(about.get("year", results.EMPTY)),
+                str(about.get("year", EMPTY)),
                 about["assumes"],
                 about["adds"],
-                results.relative(rivals, "ms_per_step", label := _label(name, rivals)),
-                results.relative(rivals, "examples_per_step", label),
+                relative(rivals, "ms_per_step", label := _label(name, rivals)),
+                relative(rivals, "examples_per_step", label),
                 f"[{file}](../src/cadr/algorithms/{file})",
-                about.get("published") or (results.EMPTY if known is None else f"{known:.2f}"),
+                about.get("published") or (EMPTY if known is None else f"{known:.2f}"),
                 _ours(name, records),
                 _digits(name, rivals),
             ]
         )
-    return f"{INTRO}\n{results.markdown(header, lines)}\n"
+    return f"{INTRO}\n{markdown(header, lines)}\n"
 
 
 def _ours(name: str, records: Sequence[Any]) -> str:
@@ -94,10 +97,10 @@ def _ours(name: str, records: Sequence[Any]) -> str:
         and set(r.get("overrides") or {}) <= {"algorithm"}
     ]
     if not chosen:
-        return results.EMPTY
+        return EMPTY
     steps = max(r["steps"] for r in chosen)
     values = [r["median_10"] for r in chosen if r["steps"] == steps]
-    return f"{results.mean_and_sd(values)} ({results.power(steps)} steps, n = {len(values)})"
+    return f"{mean_and_sd(values)} ({power(steps)} steps, n = {len(values)})"
 
 
 def _label(name: str, rivals: dict[str, Any]) -> str | None:
@@ -107,13 +110,13 @@ def _label(name: str, rivals: dict[str, Any]) -> str | None:
 
 def _digits(name: str, rivals: dict[str, Any]) -> str:
     cell = rivals.get("cells", {}).get(SETTING, {}).get(_label(name, rivals))
-    return results.EMPTY if cell is None else f"{results.mean_and_sd(cell['accuracy'])} (n = {len(cell['accuracy'])})"
+    return EMPTY if cell is None else f"{mean_and_sd(cell['accuracy'])} (n = {len(cell['accuracy'])})"
 
 
 def main() -> int:
     rivals = json.loads(results.RIVALS.read_text(encoding="utf-8")) if results.RIVALS.exists() else {}
     words = tomllib.loads(WORDS.read_text(encoding="utf-8"))
-    text = page(words, read_rows(results.RECIPE), results.read_records(results.RECORDS), rivals)
+    text = page(words, read_rows(results.RECIPE), read_records(results.RECORDS), rivals)
     PAGE.write_text(text, encoding="utf-8")
     print(PAGE)
     return 0

@@ -6,6 +6,9 @@ import dataclasses
 import json
 import tomllib
 
+from benchmarks.cells import EMPTY, read_records
+from benchmarks.digits_table import digits
+
 from benchmarks import methods, results, rivals
 from cadr.algorithms import ALGORITHMS
 from cadr.cli.recipe_file import read_rows
@@ -22,7 +25,7 @@ def lines(text):
 
 def test_the_page_is_what_its_command_writes():
     found = json.loads(results.RIVALS.read_text(encoding="utf-8")) if results.RIVALS.exists() else {}
-    expected = methods.page(WORDS, ROWS, results.read_records(results.RECORDS), found)
+    expected = methods.page(WORDS, ROWS, read_records(results.RECORDS), found)
     assert methods.PAGE.read_text(encoding="utf-8") == expected, "run python benchmarks/results.py"
 
 
@@ -39,7 +42,7 @@ def test_published_numbers_come_from_the_recipe():
     table = lines(methods.page(WORDS, ROWS, [], {}))
     rows = {row.name: row for row in ROWS}
     assert table["darp"][9] == f"{rows['cifar10-gamma50-darp'].published:.2f}"
-    assert table["freematch"][9] == results.EMPTY
+    assert table["freematch"][9] == EMPTY
     for name, about in WORDS.items():  # none is typed that the recipe has
         assert not ("published" in about and f"cifar10-gamma50-{name.replace('_', '-')}" in rows)
 
@@ -67,7 +70,7 @@ def test_our_number_is_of_the_longest_plain_runs():
     ]
     table = lines(methods.page(WORDS, ROWS, records, {}))
     assert table["prg"][10] == "91.00 ± 1.41 (2^17 steps, n = 2)"
-    assert table["dash"][10] == results.EMPTY
+    assert table["dash"][10] == EMPTY
 
 
 def _rivals():
@@ -94,11 +97,11 @@ def test_digits_and_costs_come_from_their_record():
 
 
 def test_results_show_the_digits_table():
-    text = results.digits(_rivals())
+    text = digits(_rivals())
     assert "| + PRG (alpha = 2.0) | 80.00 ± 0.00 / 60.00 ± 0.00 | 1.50× | 2.00× |" in text
     assert "over 2 seeds" in text
     assert "4 runs; the last command made 4 of them in 7 minutes, 2 at a time" in text
-    assert results.digits({}) == ""
+    assert digits({}) == ""
 
 
 def test_the_benchmark_runs_every_method_with_options_it_has():

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from benchmarks.cells import power
 
 from benchmarks import figure3, results
 from cadr.cli.recipe_file import read_rows
@@ -30,7 +31,7 @@ def record(row, steps=2**17, seed=1, accuracy=90.0, **more):
 
 
 def build(*records):
-    return results.build(ROWS, records, ELSEWHERE, figure=False)
+    return results.build(ROWS, records, ELSEWHERE, with_figure=False)
 
 
 def table(text, heading, steps):
@@ -134,7 +135,7 @@ def test_other_data_sets_appear_once_they_have_a_record():
     ("steps", "text"), [(2**17, "2^17"), (2**10, "2^10"), (400, "400"), (131073, "131,073"), (512, "512")]
 )
 def test_lengths(steps, text):
-    assert results.power(steps) == text
+    assert power(steps) == text
 
 
 def test_the_files_are_written(tmp_path):
