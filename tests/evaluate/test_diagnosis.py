@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -163,6 +165,7 @@ def test_limits_for_large_data_hardly_move_the_estimate(monkeypatch):
     for where, name, value in [
         (crossfit, "TRAINING_LABELS", 240),
         (module, "SCORES", 12_000),
+        (module, "REPEATED_LABELS", 200),
         (module, "BOOTSTRAP_ROWS", 500),
         (module, "TEST_ROWS", 1000),
         (module, "CHECK_ROWS", 300),
@@ -174,6 +177,23 @@ def test_limits_for_large_data_hardly_move_the_estimate(monkeypatch):
     for a, b in zip(whole.classes, capped.classes, strict=True):
         assert a.share == pytest.approx(b.share, abs=0.06)
         assert a.labels == b.labels
+
+
+def test_the_estimate_is_the_mean_over_cross_fits_with_folds_of_their_own(monkeypatch):
+    pool = blobs([12, 8, 4], spread=2.0)
+    monkeypatch.setattr(module, "REPEATS", 1)
+    shares = [[c.share for c in diagnose(pool, seed=seed).classes] for seed in range(8)]
+    monkeypatch.setattr(module, "REPEATS", 4)
+    averaged = [[c.share for c in diagnose(pool, seed=seed).classes] for seed in range(8)]
+    assert np.var(averaged, axis=0).sum() < 0.6 * np.var(shares, axis=0).sum()
+    assert np.sum(averaged, axis=1) == pytest.approx(np.ones(8))
+
+
+def test_a_diagnosis_waits_for_no_torch():
+    code = (
+        "import sys; import cadr.evaluate.diagnosis; from cadr.cli import diagnose; assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_rows_outside_the_stream_are_left_out():

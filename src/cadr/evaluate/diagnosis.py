@@ -6,12 +6,14 @@ depends on its class only, and checks that. No deep network is trained: a cross-
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from cadr.data.pool import MISSING, Pool, is_mapped
 from cadr.errors import DataError
-from cadr.estimate.class_shares import bootstrap_shares, class_shares, interval, standard_deviation
+from cadr.estimate.class_shares import Shares, bootstrap_shares, class_shares, interval, standard_deviation
 from cadr.estimate.hotelling import Permutation, hotelling_test
 from cadr.evaluate.diagnosis_checks import Check, class_weights, distance_check, domain_check
 from cadr.evaluate.diagnosis_crossfit import CrossFit, cross_fit
@@ -21,6 +23,8 @@ from cadr.evaluate.diagnosis_result import ESTIMABLE, ClassDiagnosis, Diagnosis,
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+REPEATS = 4  # cross-fits with folds of their own: with few labels it matters which of them fall into one fold
+REPEATED_LABELS = 5_000  # with more labels one cross-fit is enough
 DRAWS = 40
 PERMUTATIONS = 1999
 SCORES = 50_000_000  # probabilities kept in memory; with more rows times classes, a sample of the rows is scored
@@ -39,21 +43,24 @@ def diagnose(pool: Pool, *, seed: int = 0) -> Diagnosis:
         pool.check_finite()
     random = np.random.default_rng(seed)
     present, labels = np.unique(pool.labels[labelled], return_inverse=True)
-    some_labelled = _sample(labelled, SCORES // (2 * len(present)), random)
+    repeats = REPEATS if len(labelled) <= REPEATED_LABELS else 1
+    most = SCORES // (2 * len(present) * repeats)
+    some_labelled, some_unlabelled = _sample(labelled, most, random), _sample(unlabelled, most, random)
     labels = labels[np.searchsorted(labelled, some_labelled)]
-    some_unlabelled = _sample(unlabelled, SCORES // (2 * len(present)), random)
     features = fit_features(pool, np.sort(np.concatenate([labelled, unlabelled])), random)
-    fit = cross_fit(features, some_labelled, labels, some_unlabelled, random)
+    fits = [cross_fit(features, some_labelled, labels, some_unlabelled, random) for _ in range(repeats)]
 
-    share, bounds = _shares(fit, labels, random)
-    test = missing_at_random(fit, random)
-    domain, distance = _checks(features, fit, some_labelled, labels, some_unlabelled, share, random)
-    recall = np.bincount(labels, fit.labelled.argmax(1) == labels) / np.bincount(labels)
+    shares = unlabelled_shares(fits, labels)
+    bounds = intervals(shares, fits, labels, random)
+    test = missing_at_random(fits[0], random)
+    domain, distance = _checks(features, fits[0], some_labelled, labels, some_unlabelled, shares.share, random)
+    right = np.mean([fit.labelled.argmax(1) == labels for fit in fits], axis=0)
+    recall = np.bincount(labels, right) / np.bincount(labels)
     return Diagnosis(
         name=pool.name,
         labelled=len(labelled),
         unlabelled=len(unlabelled),
-        classes=_classes(pool, present, share, bounds, recall, len(labelled), len(unlabelled)),
+        classes=_classes(pool, present, shares.share, bounds, recall, len(labelled), len(unlabelled)),
         statistic=test.statistic,
         p_value=test.p_value,
         balanced_accuracy=float(recall.mean()),
@@ -95,13 +102,21 @@ def _sample(rows: Rows, limit: int, random: np.random.Generator) -> Rows:
     return rows if len(rows) <= limit else np.sort(random.choice(rows, limit, replace=False))
 
 
-def _shares(fit: CrossFit, labels: Rows, random: np.random.Generator) -> tuple[Floats, Floats]:
-    """q and its 90 % intervals, (C,) and (C, 2)."""
-    scored, known = fit.labelled[fit.trained_on], labels[fit.trained_on]
-    shares = class_shares(scored, known, fit.unlabelled)
-    rows = _sample(np.arange(len(fit.unlabelled)), BOOTSTRAP_ROWS, random)
-    draws = bootstrap_shares(scored, known, fit.unlabelled[rows], DRAWS, random)
-    return shares.share, interval(shares.share, standard_deviation(shares, draws, np.bincount(labels)))
+def unlabelled_shares(fits: Sequence[CrossFit], labels: Rows) -> Shares:
+    """Both estimates of q, each the mean over the cross-fits."""
+    each = [class_shares(fit.labelled[fit.trained_on], labels[fit.trained_on], fit.unlabelled) for fit in fits]
+    return Shares(np.mean([s.raw for s in each], axis=0), np.mean([s.recalibrated for s in each], axis=0))
+
+
+def intervals(shares: Shares, fits: Sequence[CrossFit], labels: Rows, random: np.random.Generator) -> Floats:
+    """90 % intervals of q, (C, 2), from draws that take turns with the cross-fits."""
+    draws = []
+    for fit in fits:
+        kept, rows = fit.trained_on, _sample(np.arange(len(fit.unlabelled)), BOOTSTRAP_ROWS, random)
+        draws.append(
+            bootstrap_shares(fit.labelled[kept], labels[kept], fit.unlabelled[rows], DRAWS // len(fits), random)
+        )
+    return interval(shares.share, standard_deviation(shares, np.concatenate(draws), np.bincount(labels)))
 
 
 def missing_at_random(fit: CrossFit, random: np.random.Generator) -> Permutation:
