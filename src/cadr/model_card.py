@@ -121,6 +121,4 @@ def _quality(predictor: Predictor, last: dict[str, Any] | None) -> list[str]:
             f"propensity of their class: expected calibration error {calibration.error_before:.1f} % before, "
             f"{calibration.error_after:.1f} % after (cross-fitted).",
         ]
-    else:
-        lines += ["", "Probabilities are the model's own; they have not been calibrated."]
-    return lines
+    return [*lines, "", calibration.caution] if calibration.caution else lines

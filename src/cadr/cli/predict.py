@@ -57,8 +57,8 @@ def run(namespace: Namespace) -> int:
     seconds = time.perf_counter() - begun
     _show(found)
     print(f"\n{found.rows:,} rows in {seconds:.1f} s, written to {namespace.out}.")
-    if not found.calibrated:
-        print("The probabilities are the model's own: the run has held out no labels to calibrate them on.")
+    if found.caution:
+        print(found.caution)
     if found.labelled:
         where = ": look at the rows whose `disagrees` is yes, the most probable first" if found.disagreements else ""
         print(f"Of {found.labelled:,} labels the model disagrees with {found.disagreements:,}{where}.")

@@ -2,8 +2,8 @@
 
 The calibrated logits are s·z + α·d: s = 1/temperature says how sure the model should have been, and α how much of the
 labelling bias is left in it, along d_c = log(share of class c in the population / its share among the labels). Both are
-fitted by maximum likelihood to held-out labels, each weighted by the inverse propensity of its class. Two numbers are
-what a few dozen labels can support.
+the most probable values given held-out labels, each weighted by the inverse propensity of its class, and a prior. Two
+numbers are what a few dozen labels can support; with ten, of which a good model gets all right, the prior decides.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ from cadr.estimate.propensity import class_propensity, class_weights, effective_
 
 BINS = 15
 FOLDS = 5
-_LEAST_SLOPE = 0.02  # a temperature of 50: as good as knowing nothing
+FEW = 30  # labels, below which the prior still has a say
+# log s and α are normal before any label is seen. Networks that learn from few labels are mostly too sure, and labels
+# that are all predicted correctly must not make them surer. benchmarks/calibration.py says how these were chosen, and
+# shows what the errors are for 10, 30 and 100 labels.
+_USUAL_LOG_SLOPE = -0.3
+_PRECISION = 4.0  # of each
 _PRIOR_FLOOR = 1e-3  # of a uniform class share: a class that is never predicted is rare, not impossible
 
 
@@ -32,6 +37,18 @@ class Calibration:
     error_before: float | None
     error_after: float | None  # cross-fitted: every label is judged by a fit to the others
     examples: int  # held-out labels that it was fitted to
+
+    @property
+    def caution(self) -> str:
+        """What to know before believing a probability; blank where there were enough labels."""
+        if self.examples == 0:
+            return "The probabilities are the model's own: no labels were held out to calibrate them on."
+        if self.examples < FEW:
+            return (
+                f"The probabilities are calibrated on {self.examples} held-out labels only, too few to rely on: they "
+                "lean on how sure such networks usually ought to be."
+            )
+        return ""
 
     @torch.no_grad()
     def __call__(self, logits: Tensor) -> Tensor:
@@ -72,29 +89,33 @@ def calibrate(logits: Tensor, labels: Tensor, labelled_counts: Tensor, prior: Te
 
 
 def fit(logits: Tensor, labels: Tensor, direction: Tensor, weights: Tensor) -> tuple[float, float]:
-    """(s, α) by Newton's method on the weighted log-likelihood, which is concave in both.
+    """(s, α) of the highest posterior density in (log s, α), by scoring: Newton's method with the expected Hessian.
 
-    A standard normal prior around (1, 0) keeps a few labels that are all predicted correctly from saying "be certain".
     The weights are scaled to the number of equally weighted labels that would be as informative.
     """
     weights = weights * effective_sample_size(weights) / weights.sum()
     features = torch.stack((logits, direction.expand_as(logits)))  # (2, n, C): the calibrated logits are linear in them
     at_label = features.gather(2, labels.expand(2, -1).unsqueeze(2)).squeeze(2)  # (2, n)
-    start = torch.tensor([1.0, 0.0], dtype=logits.dtype)
+    usual = torch.tensor([_USUAL_LOG_SLOPE, 0.0], dtype=logits.dtype)
+
+    def coefficients(theta: Tensor) -> Tensor:
+        return torch.stack((theta[0].exp(), theta[1]))
 
     def objective(theta: Tensor) -> Tensor:
-        log_likelihood = torch.tensordot(theta, at_label, 1) - torch.tensordot(theta, features, 1).logsumexp(1)
-        loss: Tensor = 0.5 * ((theta - start) ** 2).sum() - (weights * log_likelihood).sum()
+        by = coefficients(theta)
+        log_likelihood = torch.tensordot(by, at_label, 1) - torch.tensordot(by, features, 1).logsumexp(1)
+        loss: Tensor = 0.5 * _PRECISION * ((theta - usual) ** 2).sum() - (weights * log_likelihood).sum()
         return loss
 
-    theta, value = start, objective(start)
+    theta, value = usual, objective(usual)
     for _ in range(100):
-        p = torch.tensordot(theta, features, 1).softmax(1)  # (n, C)
+        p = torch.tensordot(coefficients(theta), features, 1).softmax(1)  # (n, C)
         mean = (p * features).sum(2)  # (2, n)
-        gradient = (theta - start) + ((mean - at_label) * weights).sum(1)
-        spread = features - mean.unsqueeze(2)
-        hessian = torch.eye(2, dtype=theta.dtype) + torch.einsum("n,nc,anc,bnc->ab", weights, p, spread, spread)
-        move = torch.linalg.solve(hessian, gradient)
+        chain = torch.stack((theta[0].exp(), torch.ones_like(theta[1])))  # of s and α by log s and α
+        gradient = _PRECISION * (theta - usual) + chain * ((mean - at_label) * weights).sum(1)
+        spread = chain.view(2, 1, 1) * (features - mean.unsqueeze(2))
+        expected = torch.einsum("n,nc,anc,bnc->ab", weights, p, spread, spread)
+        move = torch.linalg.solve(_PRECISION * torch.eye(2, dtype=theta.dtype) + expected, gradient)
         size = 1.0
         while size > 1e-8 and (new := objective(theta - size * move)) > value:
             size /= 2
@@ -103,7 +124,8 @@ def fit(logits: Tensor, labels: Tensor, direction: Tensor, weights: Tensor) -> t
         theta, value = theta - size * move, new
         if float(move.abs().max()) < 1e-10:
             break
-    return max(float(theta[0]), _LEAST_SLOPE), float(theta[1])
+    slope, share = coefficients(theta).tolist()
+    return slope, share
 
 
 def calibration_error(probabilities: Tensor, labels: Tensor, weights: Tensor, bins: int = BINS) -> float:
@@ -122,8 +144,9 @@ def _cross_fitted(logits: Tensor, labels: Tensor, direction: Tensor, weights: Te
     result = torch.empty_like(logits)
     for number in range(FOLDS):
         inside, outside = fold == number, fold != number
-        slope, share = (
-            fit(logits[outside], labels[outside], direction, weights[outside]) if outside.any() else (1.0, 0.0)
-        )
+        if not outside.any():  # a single label, which nothing is fitted to
+            result[inside] = F.softmax(logits[inside], dim=1)
+            continue
+        slope, share = fit(logits[outside], labels[outside], direction, weights[outside])
         result[inside] = F.softmax(slope * logits[inside] + share * direction, dim=1)
     return result

@@ -29,7 +29,7 @@ class Predicted(NamedTuple):
     labelled: int
     disagreements: int
     counts: dict[str, int]  # rows predicted to be of each class
-    calibrated: bool
+    caution: str  # what to know before believing the probabilities; blank: nothing
 
 
 def predict_file(
@@ -72,7 +72,7 @@ def predict_file(
                 labelled, disagreements = labelled + int((block.labels >= 0).sum()), disagreements + int(wrong.sum())
             progress(rows)
     by_class = dict(zip(predictor.class_names, counts.tolist(), strict=True))
-    return Predicted(rows, labelled, disagreements, by_class, predictor.calibration.examples > 0)
+    return Predicted(rows, labelled, disagreements, by_class, predictor.calibration.caution)
 
 
 def _best(predictor: Predictor, block: Block, top: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:

@@ -20,7 +20,15 @@ from cadr.evaluate.report.notes import notes
 from cadr.evaluate.report.page import render
 from cadr.evaluate.report.reproduce import command, settings
 from cadr.evaluate.report.run import Run, clean, read_runs
-from cadr.evaluate.report.sections import Classes, beliefs, learning, mistakes, name_of, pseudo_labels
+from cadr.evaluate.report.sections import (
+    Classes,
+    beliefs,
+    calibration_cautions,
+    learning,
+    mistakes,
+    name_of,
+    pseudo_labels,
+)
 from cadr.evaluate.report.tables import by_class, summary
 from cadr.train.prepare import fingerprint
 
@@ -95,6 +103,8 @@ def _content(runs: Sequence[Run], looks: dict[str, Look], problems: Sequence[str
         {"anchor": "mistakes", "name": "Mistakes", "figures": mistakes(runs, classes, looks)},
     ]
     body = [section for section in body if section["figures"]]
+    # where predictions are judged, the reliability diagram says it
+    unjudged = calibration_cautions(runs, {name: one for name, one in looks.items() if one.on_part is None})
     dataset = next((r.finished["dataset"] for r in runs if r.finished), runs[0].config.data)
     labels = list({id(group): group for group in groups.values()}.values())
     sections = [("labels", "Labels")] if labels else []
@@ -107,7 +117,7 @@ def _content(runs: Sequence[Run], looks: dict[str, Look], problems: Sequence[str
         "sections": sections,
         "runs": runs,
         "labels": labels,
-        "warnings": [*problems, *(w for group in labels for w in group.warnings), *notes(runs)],
+        "warnings": [*problems, *(w for group in labels for w in group.warnings), *notes(runs), *unjudged],
         "summary": summary(runs),
         "body": body,
         "looks": [_examples(run, runs, looks[run.name], groups[run.name], names) for run in runs if run.name in looks],

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -15,12 +13,12 @@ from cadr.data.pool import MISSING, Pool
 from cadr.errors import CheckpointError
 from cadr.estimate.calibration import Calibration
 from cadr.estimate.propensity import class_propensity
+from cadr.evaluate.predictor import read_calibration
 from cadr.evaluate.report.run import Run
 from cadr.evaluate.run import averaged
 from cadr.train import checkpoint
 from cadr.train.folder import RunFolder
 from cadr.train.inputs import Inputs
-from cadr.train.loop import CALIBRATION
 from cadr.train.network import is_half, logits_of
 from cadr.train.prepare import restore
 
@@ -39,7 +37,7 @@ class Look:
     on_unlabelled: NDArray[np.float64]
     on_part: NDArray[np.float64] | None
     on_part_before: NDArray[np.float64] | None  # calibration
-    calibration: Calibration | None
+    calibration: Calibration
     propensity: NDArray[np.float64]  # (C,) labelled counts over the counts that the run's last P̂ implies
 
     @property
@@ -62,7 +60,7 @@ def look(run: Run, pool: Pool | None, model: nn.Module | None, device: str, rows
     inputs = Inputs.of(prepared.pool, prepared.device)
     half = is_half(prepared.config.training.precision, prepared.device)
     network = averaged(prepared, found[0])
-    calibration = _calibration(run.path / CALIBRATION)
+    calibration = read_calibration(folder.path, run.spec)
 
     labels = prepared.pool.labels
     stream = np.arange(len(labels)) if prepared.pool.stream is None else prepared.pool.stream
@@ -91,7 +89,7 @@ def look(run: Run, pool: Pool | None, model: nn.Module | None, device: str, rows
         on_labelled=_probabilities(logits(labelled), calibration),
         on_unlabelled=_probabilities(logits(unlabelled), calibration),
         on_part=None if on_part is None else _probabilities(on_part, calibration),
-        on_part_before=None if on_part is None else _probabilities(on_part, None),
+        on_part_before=None if on_part is None else on_part.softmax(1).numpy(),
         calibration=calibration,
         propensity=propensity.numpy(),
     )
@@ -103,17 +101,6 @@ def _logits(network: nn.Module, inputs: Inputs, examples: Tensor, half: bool) ->
     return torch.cat([part.cpu() for part in logits_of(network, inputs, examples, half)]).double()
 
 
-def _probabilities(logits: Tensor, calibration: Calibration | None) -> NDArray[np.float64]:
-    logged = logits.log_softmax(1) if calibration is None else calibration(logits)
-    found: NDArray[np.float64] = logged.exp().numpy()
+def _probabilities(logits: Tensor, calibration: Calibration) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = calibration(logits).exp().numpy()
     return found
-
-
-def _calibration(path: Path) -> Calibration | None:
-    if not path.exists():
-        return None
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        return Calibration(**content | {"correction": tuple(content["correction"])})
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{path} cannot be read ({error}); delete it and continue the run.") from None

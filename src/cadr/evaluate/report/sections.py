@@ -132,7 +132,7 @@ def _reliability(runs: Sequence[Run], looks: dict[str, Look]) -> list[Figure]:
         if one is None or one.on_part is None or one.pool.test_labels is None:
             continue
         versions: list[tuple[str, NDArray[np.float64], float | None]] = [("", one.on_part, None)]
-        if one.calibration is not None and one.on_part_before is not None:
+        if one.calibration.examples and one.on_part_before is not None:
             fitted = one.calibration
             versions = [
                 ("before calibration", one.on_part_before, fitted.error_before),
@@ -150,12 +150,22 @@ def _reliability(runs: Sequence[Run], looks: dict[str, Look]) -> list[Figure]:
         "How often predictions of a given confidence are right; on the dashed line confidence means what it says. The "
         "larger the point, the more predictions."
     )
-    if any(one.calibration is not None for one in looks.values()):
+    if any(one.calibration.examples for one in looks.values()):
         caption += (
             " Calibration was fitted to the examples shown. Its errors weight them by inverse propensity, and each is "
             "judged by a fit to the others."
         )
+    caption = " ".join([caption, *calibration_cautions(runs, looks)])
     return [Figure("Reliability", caption, drawings)] if drawings else []
+
+
+def calibration_cautions(runs: Sequence[Run], looks: dict[str, Look]) -> list[str]:
+    """What the runs' calibrations ask the reader to mind, each sentence once; with several runs, of whom it is said."""
+    of: dict[str, list[str]] = {}
+    for run in runs:
+        if run.name in looks and (words := looks[run.name].calibration.caution):
+            of.setdefault(words, []).append(run.name)
+    return [words if len(names) == len(runs) else f"{', '.join(names)}: {words}" for words, names in of.items()]
 
 
 def _panels(
