@@ -1,267 +1,243 @@
 """Errors, coverage, size and power of `cadr.diagnose` on real data, beside those of a study.
 
-    python benchmarks/diagnosis.py [--root FOLDER] [--seeds 24] [--out benchmarks/diagnosis.json]
+    python benchmarks/diagnosis.py --out benchmarks/diagnosis.json     # all of it; --show FILE only shows
 
 Labels of scikit-learn's digits (1,797 images) and of Fashion-MNIST (6,000 images drawn anew for each seed, found under
 --root; Debian's dataset-fashion-mnist puts it under /usr/share/datasets), 64 principal components each, are made to
 miss by class: at most 50 of a class are kept, γ times fewer of the rarest. "Theirs" are the figures of the study that
-the method comes from. How long a diagnosis takes is measured by diagnosis_speed.py.
+the method comes from. Seeds start at 20,000: whatever was chosen by trying was chosen on smaller ones. How long large
+data take is measured by diagnosis_speed.py.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import platform
+import sys
 import time
-from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cadr.data import Pool, open_data
+from cadr.data import Pool
 from cadr.data.pool import MISSING
 from cadr.data.profile import ceilings
-from cadr.estimate.class_shares import class_shares
-from cadr.evaluate.diagnosis import diagnose, missing_at_random
+from cadr.evaluate.diagnosis import REPEATS, diagnose, intervals, missing_at_random, unlabelled_shares
 from cadr.evaluate.diagnosis_crossfit import CrossFit, cross_fit
 from cadr.evaluate.diagnosis_features import fit_features
-from cadr.evaluate.diagnosis_result import ALPHA
+from cadr.evaluate.diagnosis_result import ALPHA, ESTIMABLE
 
-CELLS = ((1, False), (5, False), (20, False), (50, False), (20, True))  # γ, and whether the unlabelled tail is reversed
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.diagnosis_draws import by_chance, by_count, by_features, read
+from benchmarks.diagnosis_table import CELLS, show
+
+FIRST_SEED = 20_000
 N_MAX = 50
-PER_CLASS = 600  # images of Fashion-MNIST
-THEIRS: dict[str, Any] = {
-    "error": {
-        "digits": [(0.40, 1.1), (0.67, 1.9), (1.38, 3.9), (2.71, 9.4), (1.72, 5.7)],
-        "fashion_mnist": [(0.80, 2.1), (1.39, 4.0), (2.52, 6.5), (3.90, 10.2), (3.71, 10.6)],
-    },
-    "parts": [(0.69, 1.01, 1.36), (1.53, 1.59, 3.52), (2.80, 2.93, 7.50), (4.10, 4.48, 10.36), (4.53, 3.87, 8.69)],
-    "coverage": {"digits": [0.99, 0.99, 0.93, 0.83, None], "fashion_mnist": [0.99, 0.94, 0.94, 0.85, None]},
-    "coverage_by_labels": {"1": "0.33 to 0.50", "2": "0.89"},
-    "size": "0.048",
-    "power": {"γ ≥ 5": "1.00", "100 to 120 labels, γ 3 to 5": "0.63 to 0.85"},
-}
+GAMMAS = (1, 5, 20)  # of the checks
+RANDOM = (100, 200, 500)  # labels missing at random
+PERMUTATIONS = 499  # for size and power; a diagnosis makes four times as many, for a p-value with more digits
+FEW = ((3, 18), (5, 22))  # γ, and the labels of the first class: 114 and 116 in all
 
 
-def read(name: str, root: str | None) -> Pool:
-    """The 64 principal components that `diagnose` would use, made once; of digits the test part too, as theirs."""
-    pool = open_data(name, root=root)
-    if pool.name == "digits":
-        assert pool.test_examples is not None
-        assert pool.test_labels is not None
-        x, y = np.concatenate([pool.examples, pool.test_examples]), np.concatenate([pool.labels, pool.test_labels])
-        pool = Pool(x, y, pool.class_names, name)
-    rows = np.arange(len(pool.labels))
-    return Pool(fit_features(pool, rows, np.random.default_rng(0))[rows], pool.labels, pool.class_names, name)
+class Data:
+    """What a worker needs to know beside the seed."""
+
+    def __init__(self, name: str, root: str | None) -> None:
+        self.name, self.root = name, root
+
+    @property
+    def pool(self) -> Pool:
+        return read(self.name, self.root)
 
 
-def draw(
-    pool: Pool, counts: np.ndarray, seed: int, reversed_tail: float = 1.0, hidden: int | None = None
-) -> tuple[Pool, np.ndarray]:
-    """A pool whose first counts[c] rows of class c, in random order, keep their label, and the truth of the others."""
-    random = np.random.default_rng([seed, *counts.tolist(), int(reversed_tail)])
-    rows, labels = [], []
-    size = PER_CLASS if pool.name == "fashion_mnist" else int(np.bincount(pool.labels).max())
-    others = ceilings(size, reversed_tail, pool.num_classes)[::-1]
-    for c, n in enumerate(counts):
-        mine = random.permutation(np.flatnonzero(pool.labels == c))[:size]
-        n = 0 if c == hidden else n
-        mine = mine if reversed_tail == 1.0 else mine[: n + others[c]]
-        rows.append(mine)
-        labels.append(np.where(np.arange(len(mine)) < n, c, MISSING))
-    order = random.permutation(sum(map(len, rows)))
-    chosen, known = np.concatenate(rows)[order], np.concatenate(labels)[order]
-    truth = pool.labels[chosen]
-    made = Pool(pool.examples[chosen], known, pool.class_names, pool.name, hidden_labels=truth)
-    return made, np.bincount(truth[known == MISSING], minlength=pool.num_classes) / (known == MISSING).sum()
-
-
-def fit(pool: Pool, random: np.random.Generator) -> tuple[CrossFit, np.ndarray]:
-    """The cross-fit alone, and the labels (of the classes that have some)."""
-    labelled, unlabelled = np.flatnonzero(pool.labels >= 0), np.flatnonzero(pool.labels < 0)
+def fits_of(pool: Pool, random: np.random.Generator, repeats: int) -> tuple[list[CrossFit], np.ndarray]:
+    """The cross-fits alone, and the labels."""
+    labelled, unlabelled = np.flatnonzero(pool.labels != MISSING), np.flatnonzero(pool.labels == MISSING)
     y = np.unique(pool.labels[labelled], return_inverse=True)[1]
     features = fit_features(pool, np.arange(len(pool.labels)), random)
-    return cross_fit(features, labelled, y, unlabelled, random), y
+    return [cross_fit(features, labelled, y, unlabelled, random) for _ in range(repeats)], y
 
 
-def parts_and_bbse(pool: Pool, truth: np.ndarray) -> dict[str, float]:
-    """Mean absolute errors of the raw and the recalibrated estimate, and of BBSE (Lipton et al., 2018)."""
-    fitted, y = fit(pool, np.random.default_rng(0))
-    shares = class_shares(fitted.labelled, y, fitted.unlabelled)
-    joint = np.zeros((pool.num_classes, pool.num_classes))
-    np.add.at(joint, (fitted.labelled.argmax(1), y), 1.0 / len(y))
-    predicted = np.bincount(fitted.unlabelled.argmax(1), minlength=pool.num_classes) / len(fitted.unlabelled)
-    bbse = np.maximum(np.linalg.lstsq(joint, predicted, rcond=None)[0] * np.bincount(y) / len(y), 0.0)
-    estimates = {"raw": shares.raw, "recalibrated": shares.recalibrated, "bbse": bbse / bbse.sum()}
-    return {name: float(100 * np.abs(q - truth).mean()) for name, q in estimates.items()}
-
-
-def rejects(pool: Pool, seed: int) -> bool:
+def cell(data: Data, gamma: int, tail: bool, seed: int) -> dict[str, Any]:
+    """One draw: errors in percentage points, which intervals cover, what the test and the checks say."""
+    made, truth = by_count(data.pool, ceilings(N_MAX, gamma, 10), seed, 20.0 if tail else 1.0)
+    diagnosis = diagnose(made, seed=seed)
+    error = 100 * np.abs(np.array([c.share for c in diagnosis.classes]) - truth)
     random = np.random.default_rng(seed)
-    return missing_at_random(fit(pool, random)[0], random).p_value < ALPHA
+    fits, y = fits_of(made, random, REPEATS)
+    shares = unlabelled_shares(fits, y)
+    estimates = {"raw": shares.raw, "recalibrated": shares.recalibrated, "bbse": bbse(fits[0], y)}
+    unshown = intervals(shares, fits, y, random) if min(c.labels for c in diagnosis.classes) < ESTIMABLE else truth
+    covered = []
+    for c, other, q in zip(diagnosis.classes, unshown, truth, strict=True):
+        low, high = other if c.share_interval is None else c.share_interval
+        covered.append((c.labels, bool(low <= q <= high), 100 * float(high - low)))
+    return {
+        "error": error.mean(),
+        "largest_error": error.max(),
+        "covered": covered,
+        "rejected": not diagnosis.missing_at_random,
+        "auc": diagnosis.domain_auc,
+        "warned": diagnosis.domain_auc > diagnosis.domain_limit,
+        "far": diagnosis.far_share > diagnosis.far_limit,
+        **{name: 100 * np.abs(q - truth).mean() for name, q in estimates.items()},
+    }
 
 
-def accuracy_of(pool: Pool, seeds: int) -> list[dict[str, Any]]:
-    """A record per cell: errors in percentage points, coverage, what the test and the checks said."""
-    records = []
-    for gamma, tail in CELLS:
-        found: dict[str, list[float]] = defaultdict(list)
-        by_labels: dict[str, list[bool]] = defaultdict(list)
-        for seed in range(seeds):
-            made, truth = draw(pool, ceilings(N_MAX, gamma, 10), seed, 20.0 if tail else 1.0)
-            start = time.perf_counter()
-            diagnosis = diagnose(made, seed=seed)
-            found["seconds"].append(time.perf_counter() - start)
-            error = 100 * np.abs(np.array([c.share for c in diagnosis.classes]) - truth)
-            found["error"].append(error.mean())
-            found["largest_error"].append(error.max())
-            found["rejected"].append(not diagnosis.missing_at_random)
-            found["domain_alarm"].append(diagnosis.domain_auc > diagnosis.domain_limit)
-            found["domain_auc"].append(diagnosis.domain_auc)
-            found["far_alarm"].append(diagnosis.far_share > diagnosis.far_limit)
-            if pool.name == "fashion_mnist":
-                for name, value in parts_and_bbse(made, truth).items():
-                    found[name].append(value)
-            for c, q in zip(diagnosis.classes, truth, strict=True):
-                if c.share_interval is not None:
-                    inside = c.share_interval[0] <= q <= c.share_interval[1]
-                    found["covered"].append(inside)
-                    by_labels[str(c.labels) if c.labels < 5 else "5 to 9" if c.labels < 10 else "10 up"].append(inside)
-        mean = {name: np.mean(values, axis=0) for name, values in found.items()}
-        records.append(
-            {
-                "dataset": pool.name,
-                "gamma": gamma,
-                "unlabelled": "reversed" if tail else "uniform",
-                "seeds": seeds,
-                "error_standard_error": _rounded(np.std(found["error"], ddof=1) / np.sqrt(seeds)),
-                "largest_domain_auc": _rounded(max(found["domain_auc"])),
-                **{name: _rounded(value) for name, value in mean.items()},
-                "coverage_by_labels": {k: [int(np.sum(v)), len(v)] for k, v in sorted(by_labels.items())},
-            }
-        )
-        print(json.dumps(records[-1]), flush=True)
-    return records
+def bbse(fit: CrossFit, y: np.ndarray) -> np.ndarray:
+    """Black-box shift estimation (Lipton et al., 2018), from hard predictions."""
+    classes = fit.labelled.shape[1]
+    joint = np.zeros((classes, classes))
+    np.add.at(joint, (fit.labelled.argmax(1), y), 1.0 / len(y))
+    predicted = np.bincount(fit.unlabelled.argmax(1), minlength=classes) / len(fit.unlabelled)
+    share = np.maximum(np.linalg.lstsq(joint, predicted, rcond=None)[0] * np.bincount(y) / len(y), 0.0)
+    return np.asarray(share / share.sum())
 
 
-def test_of(pool: Pool, seeds: int) -> list[dict[str, Any]]:
-    """How often the test rejects: labels drawn at random (its size), and few labels that are a little biased."""
-    random_counts = [("random, 100 labels", 100), ("random, 200 labels", 200), ("random, 500 labels", 500)]
-    records = []
-    for name, n in random_counts:
-        rejected = []
-        for seed in range(seeds):
-            made, _ = draw(pool, np.zeros(10, dtype=np.int64), seed)
-            chosen = np.random.default_rng([seed, n]).permutation(len(made.labels))[:n]
-            truth = made.hidden_labels
-            assert truth is not None
-            labels = np.full(len(truth), MISSING)
-            labels[chosen] = truth[chosen]
-            made = Pool(made.examples, labels, made.class_names, made.name, hidden_labels=truth)
-            rejected.append(rejects(made, seed))
-        records.append({"dataset": pool.name, "labels": name, "rejected": int(np.sum(rejected)), "of": seeds})
-        print(json.dumps(records[-1]), flush=True)
-    for gamma, n_max in ((3, 18), (5, 22)):
-        counts = ceilings(n_max, gamma, 10)
-        rejected = [rejects(draw(pool, counts, seed)[0], seed) for seed in range(seeds)]
-        label = f"γ = {gamma}, {counts.sum()} labels"
-        records.append({"dataset": pool.name, "labels": label, "rejected": int(np.sum(rejected)), "of": seeds})
-        print(json.dumps(records[-1]), flush=True)
-    return records
+def check(data: Data, gamma: int, seed: int) -> dict[str, Any]:
+    """One draw with missingness that depends on x as well, and one with a class that nobody labelled."""
+    counts = ceilings(N_MAX, gamma, 10)
+    violated = diagnose(by_features(data.pool, counts, seed), seed=seed)
+    counts[seed % 10] = 0
+    unlabelled = diagnose(by_count(data.pool, counts, seed)[0], seed=seed)
+    return {
+        "auc": violated.domain_auc,
+        "warned": violated.domain_auc > violated.domain_limit,
+        "far": unlabelled.far_share > unlabelled.far_limit,
+    }
 
 
-def checks_of(pool: Pool, seeds: int) -> list[dict[str, Any]]:
-    """How often the checks speak up when they should: missingness that depends on x, and a class nobody labelled."""
-    records = []
-    for gamma in (1, 5, 20):
-        counts = ceilings(N_MAX, gamma, 10)
-        hidden = [diagnose(draw(pool, counts, seed, hidden=seed % 10)[0], seed=seed) for seed in range(seeds)]
-        violated = [diagnose(_dependent_on_features(pool, counts, seed), seed=seed) for seed in range(seeds)]
-        records.append(
-            {
-                "dataset": pool.name,
-                "gamma": gamma,
-                "seeds": seeds,
-                "unlabelled_class_found": _rounded(np.mean([d.far_share > d.far_limit for d in hidden])),
-                "violation_found": _rounded(np.mean([d.domain_auc > d.domain_limit for d in violated])),
-                "violation_auc": _rounded(np.mean([d.domain_auc for d in violated])),
-            }
-        )
-        print(json.dumps(records[-1]), flush=True)
-    return records
+def rejects(made: Pool, seed: int) -> bool:
+    random = np.random.default_rng(seed)
+    return missing_at_random(fits_of(made, random, 1)[0][0], random, PERMUTATIONS).p_value < ALPHA
 
 
-def _dependent_on_features(pool: Pool, counts: np.ndarray, seed: int) -> Pool:
-    """Within a class, a row whose first component is z standard deviations up is labelled e^(1.5 z) times as often."""
-    made, _ = draw(pool, np.zeros_like(counts), seed)
-    truth = made.hidden_labels
-    assert truth is not None
-    random = np.random.default_rng([seed, 1])
-    first = made.examples[:, 0]
-    labels = np.full(len(truth), MISSING)
-    for c, n in enumerate(counts):
-        rows = np.flatnonzero(truth == c)
-        z = (first[rows] - first[rows].mean()) / first[rows].std()
-        labels[rows[np.argsort(-(1.5 * z + random.gumbel(size=len(rows))))[:n]]] = c
-    return Pool(made.examples, labels, made.class_names, made.name, hidden_labels=truth)
+def chance_rejects(data: Data, labels: int, gamma: int, seed: int) -> bool:
+    return rejects(by_chance(data.pool, labels, gamma, seed), seed)
+
+
+def count_rejects(data: Data, n_max: int, gamma: int, seed: int) -> bool:
+    return rejects(by_count(data.pool, ceilings(n_max, gamma, 10), seed)[0], seed)
+
+
+def seconds_of(data: Data, seed: int) -> dict[str, float]:
+    """CPU seconds of each part of a diagnosis, and of a whole one."""
+    made, _ = by_count(data.pool, ceilings(N_MAX, 20, 10), seed)
+    random = np.random.default_rng(seed)
+    at = [time.process_time()]
+    fits, y = fits_of(made, random, REPEATS)
+    at.append(time.process_time())
+    shares = unlabelled_shares(fits, y)
+    at.append(time.process_time())
+    intervals(shares, fits, y, random)
+    at.append(time.process_time())
+    missing_at_random(fits[0], random)
+    at.append(time.process_time())
+    diagnose(made)
+    at.append(time.process_time())
+    return dict(zip(("fit", "estimate", "bootstrap", "test", "all"), np.diff(at).tolist(), strict=True))
+
+
+class Run:
+    """Draws handed to the processes; results are asked for when all have been handed out."""
+
+    def __init__(self, executor: ProcessPoolExecutor, seeds: int, test_seeds: int) -> None:
+        self.executor, self.seeds, self.test_seeds = executor, seeds, test_seeds
+
+    def over_seeds(self, seeds: int, work: Callable[..., Any], *setting: Any) -> list[Any]:
+        return [self.executor.submit(work, *setting, FIRST_SEED + seed) for seed in range(seeds)]
+
+    def __call__(self, sets: list[Data]) -> dict[str, Any]:
+        cells = {(d.name, *at): self.over_seeds(self.seeds, cell, d, *at) for d in sets for at in CELLS}
+        checks = {(d.name, gamma): self.over_seeds(self.seeds, check, d, gamma) for d in sets for gamma in GAMMAS}
+        tests = {}
+        for d in sets:
+            for n in RANDOM:
+                tests[d.name, 1, f"{n}, at random"] = self.over_seeds(self.test_seeds, chance_rejects, d, n, 1)
+            for gamma, first in FEW:
+                n = int(ceilings(first, gamma, 10).sum())
+                for how, work, size in (("drawn", chance_rejects, n), ("of fixed number", count_rejects, first)):
+                    label = f"{n}, γ = {gamma}, {how}"
+                    tests[d.name, gamma, label] = self.over_seeds(self.test_seeds, work, d, size, gamma)
+        seconds = self.over_seeds(5, seconds_of, sets[-1])
+        done = {at: [f.result() for f in futures] for at, futures in _announced(cells)}
+        return {
+            "cells": [cell_record(at, draws) for at, draws in done.items()],
+            "checks": [
+                check_record(at, [f.result() for f in futures], done[(*at, False)])
+                for at, futures in _announced(checks)
+            ],
+            "test": [
+                {
+                    "dataset": name,
+                    "labels": label,
+                    "gamma": gamma,
+                    "rejected": sum(f.result() for f in futures),
+                    "of": len(futures),
+                }
+                for (name, gamma, label), futures in _announced(tests)
+            ],
+            "cpu_seconds": _means([f.result() for f in seconds]),
+        }
+
+
+def _announced(settings: dict[Any, Any]) -> Any:
+    for at, futures in settings.items():
+        yield at, futures
+        print(*at, flush=True)
+
+
+def cell_record(at: tuple[str, int, bool], draws: list[dict[str, Any]]) -> dict[str, Any]:
+    every = [interval for draw in draws for interval in draw["covered"]]
+    shown = [interval for interval in every if interval[0] >= ESTIMABLE]
+    by_labels: dict[str, list[bool]] = {}
+    for labels, inside, _ in every:
+        group = str(labels) if labels < 5 else "5 to 9" if labels < 10 else "10 up"
+        by_labels.setdefault(group, []).append(inside)
+    errors = [draw["error"] for draw in draws]
+    return {
+        "dataset": at[0],
+        "gamma": at[1],
+        "unlabelled": "reversed" if at[2] else "uniform",
+        "seeds": len(draws),
+        **_means([{k: v for k, v in draw.items() if k != "covered"} for draw in draws]),
+        "error_standard_error": _rounded(np.std(errors, ddof=1) / np.sqrt(len(errors))),
+        "largest_auc": _rounded(max(draw["auc"] for draw in draws)),
+        "covered": _rounded(np.mean([inside for _, inside, _ in shown])),
+        "width": _rounded(np.mean([width for *_, width in shown])),
+        "coverage_by_labels": {k: [int(np.sum(v)), len(v)] for k, v in sorted(by_labels.items())},
+    }
+
+
+def check_record(at: tuple[str, int], wrong: list[dict[str, Any]], right: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "dataset": at[0],
+        "gamma": at[1],
+        "seeds": len(wrong),
+        **{
+            f"{name}_auc": [_rounded(f([draw["auc"] for draw in draws])) for f in (np.mean, min, max)]
+            for name, draws in (("holds", right), ("violated", wrong))
+        },
+        "holds_warned": _rounded(np.mean([draw["warned"] for draw in right])),
+        "violated_warned": _rounded(np.mean([draw["warned"] for draw in wrong])),
+        "unlabelled_class_found": _rounded(np.mean([draw["far"] for draw in wrong])),
+        "unlabelled_class_imagined": _rounded(np.mean([draw["far"] for draw in right])),
+    }
+
+
+def _means(draws: list[dict[str, Any]]) -> dict[str, float]:
+    return {name: _rounded(np.mean([draw[name] for draw in draws])) for name in draws[0]}
 
 
 def _rounded(value: Any) -> float:
     return round(float(value), 3)
-
-
-def show(record: dict[str, Any]) -> None:
-    """Ours beside theirs."""
-    print("\nMean (largest) absolute error of the shares in percentage points; coverage of the 90 % interval")
-    print(f"{'data':14}{'γ, unlabelled':15}{'ours':>14}{'theirs':>14}{'coverage':>10}{'theirs':>8}{'rejected':>10}")
-    for cell in record["cells"]:
-        where, at = cell["dataset"], CELLS.index((cell["gamma"], cell["unlabelled"] == "reversed"))
-        theirs, covered = THEIRS["error"][where][at], THEIRS["coverage"][where][at]
-        print(
-            f"{where:14}{cell['gamma']:2}, {cell['unlabelled']:11}{cell['error']:7.2f} ({cell['largest_error']:4.1f})"
-            f"{theirs[0]:7.2f} ({theirs[1]:4.1f}){cell['covered']:10.3f}{covered or '–':>8}{cell['rejected']:10.2f}"
-        )
-    print("\nraw / recalibrated / BBSE on Fashion-MNIST: ours, theirs")
-    fashion = [cell for cell in record["cells"] if cell["dataset"] == "fashion_mnist"]
-    for cell, theirs in zip(fashion, THEIRS["parts"], strict=False):
-        ours = " / ".join(f"{cell[name]:.2f}" for name in ("raw", "recalibrated", "bbse"))
-        print(f"{cell['gamma']:2}, {cell['unlabelled']:11}{ours:>22}{' / '.join(f'{v:.2f}' for v in theirs):>22}")
-    print("\nCoverage by number of labels of the class (a class with one label gets no interval)")
-    covered_by: dict[str, np.ndarray] = defaultdict(lambda: np.zeros(2))
-    for cell in record["cells"]:
-        for labels, counted in cell["coverage_by_labels"].items():
-            covered_by[labels] += counted
-    for labels, (covered, n) in sorted(covered_by.items()):
-        print(f"{labels:>8}: {covered / n:.3f} of {n:.0f}  {THEIRS['coverage_by_labels'].get(labels, '')}")
-    print("\nThe test rejects at the 5 % level (theirs: size " + THEIRS["size"] + f"; power {THEIRS['power']})")
-    for row in record["test"]:
-        print(f"{row['dataset']:14}{row['labels']:22}{row['rejected'] / row['of']:.3f} of {row['of']}")
-    drawn = [row for row in record["test"] if row["labels"].startswith("random")]
-    if drawn:
-        wrong, n = sum(row["rejected"] for row in drawn), sum(row["of"] for row in drawn)
-        print(f"size over all: {wrong / n:.3f} ({wrong} of {n})")
-    print("\nChecks: how often each warns when it should, and when it should not")
-    for row in record["checks"]:
-        same = (c for c in record["cells"] if (c["dataset"], c["gamma"]) == (row["dataset"], row["gamma"]))
-        false = next(same, {"domain_alarm": np.nan, "far_alarm": np.nan})
-        print(
-            f"{row['dataset']:14}γ = {row['gamma']:2}: missing by features {row['violation_found']:.2f} "
-            f"(else {false['domain_alarm']:.2f}), unlabelled class {row['unlabelled_class_found']:.2f} "
-            f"(else {false['far_alarm']:.2f})"
-        )
-
-
-def _merged(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of the same data and setting are replaced."""
-
-    def setting(row: dict[str, Any]) -> list[Any]:
-        return [row.get(name) for name in ("dataset", "gamma", "unlabelled", "labels")]
-
-    kept = [row for row in old if setting(row) not in map(setting, new)]
-    return sorted([*kept, *new], key=lambda row: str(row["dataset"]))
 
 
 def main() -> int:
@@ -270,28 +246,28 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=24)
     parser.add_argument("--test-seeds", type=int, default=100, help="for size and power, which need more")
     parser.add_argument("--datasets", nargs="+", default=["digits", "fashion_mnist"])
-    parser.add_argument("--parts", nargs="+", default=["cells", "checks", "test"], help="what to measure")
-    parser.add_argument("--out", type=Path, help="a JSON file to put the figures into, in place of older ones")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--out", type=Path, help="a JSON file for the figures")
     parser.add_argument("--show", type=Path, metavar="FILE", help="only show a file written before")
     options = parser.parse_args()
     if options.show is not None:
         show(json.loads(options.show.read_text()))
         return 0
-    machine = {"python": platform.python_version(), "numpy": np.__version__, "cpus": os.cpu_count()}
-    record: dict[str, Any] = {**machine, "cells": [], "test": [], "checks": []}
-    parts = {
-        "cells": (accuracy_of, options.seeds),
-        "checks": (checks_of, options.seeds),
-        "test": (test_of, options.test_seeds),
+    os.environ["OMP_NUM_THREADS"] = "1"  # read by the processes as they start: each keeps to one thread
+    start = time.perf_counter()
+    with ProcessPoolExecutor(options.processes, multiprocessing.get_context("spawn")) as executor:
+        sets = [Data(name, options.root) for name in options.datasets]
+        found = Run(executor, options.seeds, options.test_seeds)(sets)
+    record = {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "cpus": os.cpu_count(),
+        "load_average": round(os.getloadavg()[0], 1),
+        "minutes": round((time.perf_counter() - start) / 60, 1),
+        "first_seed": FIRST_SEED,
+        **found,
     }
-    for name in options.datasets:
-        pool = read(name, options.root)
-        for part in options.parts:
-            measure, seeds = parts[part]
-            record[part] += measure(pool, seeds)
     if options.out is not None:
-        old = json.loads(options.out.read_text()) if options.out.exists() else {}
-        record |= {part: _merged(old.get(part, []), record[part]) for part in parts}
         options.out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
     show(record)
     return 0

@@ -119,14 +119,14 @@ def intervals(shares: Shares, fits: Sequence[CrossFit], labels: Rows, random: np
     return interval(shares.share, standard_deviation(shares, np.concatenate(draws), np.bincount(labels)))
 
 
-def missing_at_random(fit: CrossFit, random: np.random.Generator) -> Permutation:
+def missing_at_random(fit: CrossFit, random: np.random.Generator, permutations: int = PERMUTATIONS) -> Permutation:
     """The test of missing at random, against anything that moves the predicted probabilities."""
     n = len(fit.labelled)
     rows = _sample(np.arange(n + len(fit.unlabelled)), TEST_ROWS, random)
     here, there = rows[rows < n], rows[rows >= n] - n
     values = np.concatenate([fit.labelled[here], fit.unlabelled[there]])
     folds = np.concatenate([fit.fold_labelled[here], fit.fold_unlabelled[there]])
-    return hotelling_test(values, rows < n, folds, PERMUTATIONS, random)
+    return hotelling_test(values, rows < n, folds, permutations, random)
 
 
 def _checks(
