@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from cadr.estimate.class_shares import (
+    APART,
+    FEW_LABELS,
     Shares,
     bootstrap_shares,
     class_shares,
@@ -52,8 +54,9 @@ def test_fewer_labels_and_a_wider_gap_widen_the_interval():
     near = Shares(np.array([0.5, 0.5]), np.array([0.5, 0.5]))
     apart = Shares(np.array([0.45, 0.5]), np.array([0.55, 0.5]))
     few, many = standard_deviation(near, draws, np.array([2, 200]))
-    assert few > 2 * many
-    assert standard_deviation(apart, draws, np.array([200, 200]))[0] == pytest.approx(0.1, rel=0.1)
+    assert few / many == pytest.approx(np.sqrt((1 + FEW_LABELS / 2) / (1 + FEW_LABELS / 200)), rel=0.3)
+    assert few > 1.4 * many
+    assert standard_deviation(apart, draws, np.array([200, 200]))[0] == pytest.approx(0.1 * np.sqrt(APART), rel=0.1)
 
 
 def test_intervals_stay_within_bounds():

@@ -19,11 +19,14 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 Z90 = 1.6448536269514722  # the normal distribution's 95 % point
-# Chosen on draws of digits and of Fashion-MNIST that no reported figure uses: the weight for the smallest error, the
-# other two, for what a bootstrap with a fixed classifier does not see, so that intervals cover.
+# Chosen by benchmarks/diagnosis_tune.py on draws that no reported figure uses: the weight for the smallest error, the
+# factors for the narrowest intervals that cover everywhere.
 RAW = 0.75  # weight of the estimate from probabilities as they are
-CLASSIFIER = 1.4  # the classifier varies with its labels too
-FEW_LABELS = 10.0  # and the more, the fewer labels a class has: variance × (1 + 10/n_c)
+RESAMPLED = (
+    3.0  # of the bootstrap's variance: it sees neither that the classifier varies nor that it errs alike each time
+)
+APART = 2.0  # of the squared difference of the two estimates, which hints at such errors
+FEW_LABELS = 5.0  # of 1/n_c: a bootstrap of few labels is too sure of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +77,9 @@ def bootstrap_shares(
 
 
 def standard_deviation(shares: Shares, draws: Floats, counts: Labels) -> Floats:
-    """√(1.4·sd_boot² + (raw − recalibrated)²)·√(1 + 10/n_c), (C,)."""
+    """√(3·sd_boot² + 2·(raw − recalibrated)²)·√(1 + 5/n_c), (C,)."""
     gap = shares.raw - shares.recalibrated
-    variance = CLASSIFIER * draws.var(0, ddof=1) + gap**2
+    variance = RESAMPLED * draws.var(0, ddof=1) + APART * gap**2
     return np.asarray(np.sqrt(variance * (1.0 + FEW_LABELS / np.maximum(counts, 1))))
 
 
