@@ -33,7 +33,7 @@ def test_the_fit_is_the_optimum_that_scipy_finds(seed):
     def loss(theta):
         calibrated = np.exp(theta[0]) * logits + theta[1] * direction
         at_label = calibrated[np.arange(40), labels]
-        penalty = 0.5 * ((theta[0] + 0.3) ** 2 + theta[1] ** 2) / 0.5**2
+        penalty = 0.5 * (theta[0] ** 2 + theta[1] ** 2) / 0.5**2
         return penalty + np.sum(scaled * (logsumexp(calibrated, axis=1) - at_label))
 
     starts = ([0.5, 0.1], [-3.0, 0.0], [1.0, -1.0])  # there might be more than one valley
@@ -92,7 +92,17 @@ def test_a_model_without_bias_left_is_not_corrected():
 def test_a_few_labels_that_are_all_right_do_not_make_it_certain():
     logits = torch.eye(3, dtype=torch.float64) * 2
     found = calibrate(logits, torch.arange(3), torch.ones(3), torch.ones(3) / 3, rows=30)
-    assert 0.9 < found.temperature < np.exp(0.3)  # surer than such models usually ought to be, hardly than it was
+    assert found.temperature == 1.0
+    assert found.prior_correction == 0.0
+    assert "the 3 labels held out do not ask for a change" in found.caution
+
+
+def test_a_few_labels_that_are_mostly_wrong_do_change_it():
+    logits = 6.0 * torch.eye(3, dtype=torch.float64).repeat(4, 1)
+    labels = torch.tensor([0, 1, 2, 1, 2, 0, 0, 2, 1, 1, 0, 2])
+    found = calibrate(logits, labels, torch.ones(3) * 4, torch.ones(3) / 3, rows=30)
+    assert found.temperature > 2.0
+    assert "calibrated on 12 held-out labels only" in found.caution
 
 
 def test_little_is_said_about_few_labels_and_nothing_about_none():
@@ -112,7 +122,8 @@ def test_a_class_that_is_never_predicted_leaves_finite_numbers():
 
 def test_one_held_out_label_is_enough_to_run():
     found = calibrate(torch.tensor([[3.0, 0.0]]), torch.tensor([1]), torch.tensor([4, 3]), torch.ones(2) / 2, rows=20)
-    assert found.temperature > 1.0
+    assert found.temperature == 1.0
+    assert found.error_before == found.error_after
     assert found.examples == 1
 
 

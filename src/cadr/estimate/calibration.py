@@ -2,8 +2,9 @@
 
 The calibrated logits are s·z + α·d: s = 1/temperature says how sure the model should have been, and α how much of the
 labelling bias is left in it, along d_c = log(share of class c in the population / its share among the labels). Both are
-the most probable values given held-out labels, each weighted by the inverse propensity of its class, and a prior. Two
-numbers are what a few dozen labels can support; with ten, of which a good model gets all right, the prior decides.
+the most probable values given held-out labels, each weighted by the inverse propensity of its class, and a prior around
+no change. Two numbers are what a few dozen labels can support. With ten, of which a good model gets all right, nothing
+is changed: the labels must speak for it.
 """
 
 from __future__ import annotations
@@ -18,12 +19,10 @@ from cadr.estimate.propensity import class_propensity, class_weights, effective_
 
 BINS = 15
 FOLDS = 5
-FEW = 30  # labels, below which the prior still has a say
-# log s and α are normal before any label is seen. Networks that learn from few labels are mostly too sure, and labels
-# that are all predicted correctly must not make them surer. benchmarks/calibration.py says how these were chosen, and
-# shows what the errors are for 10, 30 and 100 labels.
-_USUAL_LOG_SLOPE = -0.3
-_PRECISION = 4.0  # of each
+FEW = 30  # labels, below which nobody should rely on it
+# benchmarks/calibration.py says how these two were chosen, and shows what the errors are for 10, 30 and 100 labels.
+_PRECISION = 4.0  # of log s and of α, which are normal around 0 before any label is seen
+_LEAST_GAIN = 2.0  # of the log-likelihood, else nothing is changed: Akaike's price of two numbers
 _PRIOR_FLOOR = 1e-3  # of a uniform class share: a class that is never predicted is rare, not impossible
 
 
@@ -41,13 +40,14 @@ class Calibration:
     @property
     def caution(self) -> str:
         """What to know before believing a probability; blank where there were enough labels."""
-        if self.examples == 0:
-            return "The probabilities are the model's own: no labels were held out to calibrate them on."
-        if self.examples < FEW:
+        if self.examples and self.temperature == 1.0 and self.prior_correction == 0.0:
             return (
-                f"The probabilities are calibrated on {self.examples} held-out labels only, too few to rely on: they "
-                "lean on how sure such networks usually ought to be."
+                f"The probabilities are the model's own: the {self.examples} labels held out do not ask for a change."
             )
+        if self.examples == 0:
+            return "The probabilities are the model's own: to calibrate them takes a finished run that held out labels."
+        if self.examples < FEW:
+            return f"The probabilities are calibrated on {self.examples} held-out labels only, too few to rely on."
         return ""
 
     @torch.no_grad()
@@ -89,30 +89,34 @@ def calibrate(logits: Tensor, labels: Tensor, labelled_counts: Tensor, prior: Te
 
 
 def fit(logits: Tensor, labels: Tensor, direction: Tensor, weights: Tensor) -> tuple[float, float]:
-    """(s, α) of the highest posterior density in (log s, α), by scoring: Newton's method with the expected Hessian.
+    """(s, α) of the highest posterior density in (log s, α), or (1, 0) where the labels hardly prefer it to that.
 
-    The weights are scaled to the number of equally weighted labels that would be as informative.
+    By scoring, which is Newton's method with the expected Hessian. The weights are scaled to the number of equally
+    weighted labels that would be as informative.
     """
     weights = weights * effective_sample_size(weights) / weights.sum()
     features = torch.stack((logits, direction.expand_as(logits)))  # (2, n, C): the calibrated logits are linear in them
     at_label = features.gather(2, labels.expand(2, -1).unsqueeze(2)).squeeze(2)  # (2, n)
-    usual = torch.tensor([_USUAL_LOG_SLOPE, 0.0], dtype=logits.dtype)
+    unchanged = torch.zeros(2, dtype=logits.dtype)
 
     def coefficients(theta: Tensor) -> Tensor:
         return torch.stack((theta[0].exp(), theta[1]))
 
-    def objective(theta: Tensor) -> Tensor:
+    def log_likelihood(theta: Tensor) -> Tensor:
         by = coefficients(theta)
-        log_likelihood = torch.tensordot(by, at_label, 1) - torch.tensordot(by, features, 1).logsumexp(1)
-        loss: Tensor = 0.5 * _PRECISION * ((theta - usual) ** 2).sum() - (weights * log_likelihood).sum()
-        return loss
+        each = torch.tensordot(by, at_label, 1) - torch.tensordot(by, features, 1).logsumexp(1)
+        total: Tensor = (weights * each).sum()
+        return total
 
-    theta, value = usual, objective(usual)
+    def objective(theta: Tensor) -> Tensor:
+        return 0.5 * _PRECISION * (theta**2).sum() - log_likelihood(theta)
+
+    theta, value = unchanged, objective(unchanged)
     for _ in range(100):
         p = torch.tensordot(coefficients(theta), features, 1).softmax(1)  # (n, C)
         mean = (p * features).sum(2)  # (2, n)
         chain = torch.stack((theta[0].exp(), torch.ones_like(theta[1])))  # of s and α by log s and α
-        gradient = _PRECISION * (theta - usual) + chain * ((mean - at_label) * weights).sum(1)
+        gradient = _PRECISION * theta + chain * ((mean - at_label) * weights).sum(1)
         spread = chain.view(2, 1, 1) * (features - mean.unsqueeze(2))
         expected = torch.einsum("n,nc,anc,bnc->ab", weights, p, spread, spread)
         move = torch.linalg.solve(_PRECISION * torch.eye(2, dtype=theta.dtype) + expected, gradient)
@@ -124,6 +128,8 @@ def fit(logits: Tensor, labels: Tensor, direction: Tensor, weights: Tensor) -> t
         theta, value = theta - size * move, new
         if float(move.abs().max()) < 1e-10:
             break
+    if log_likelihood(theta) - log_likelihood(unchanged) < _LEAST_GAIN:
+        theta = unchanged
     slope, share = coefficients(theta).tolist()
     return slope, share
 
