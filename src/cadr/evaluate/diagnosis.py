@@ -41,9 +41,17 @@ def diagnose(pool: Pool, *, seed: int = 0) -> Diagnosis:
     labelled, unlabelled = _parts(pool)
     if is_mapped(pool.examples):
         pool.check_finite()
+    import sklearn.linear_model  # noqa: F401  loads the libraries whose threads are limited below
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # scikit-learn depends on it
+
+    few = len(labelled) <= REPEATED_LABELS
+    with threadpool_limits(1 if few else None):  # on matrices this small, threads mostly wait for each other
+        return _diagnose(pool, labelled, unlabelled, REPEATS if few else 1, seed)
+
+
+def _diagnose(pool: Pool, labelled: Rows, unlabelled: Rows, repeats: int, seed: int) -> Diagnosis:
     random = np.random.default_rng(seed)
     present, labels = np.unique(pool.labels[labelled], return_inverse=True)
-    repeats = REPEATS if len(labelled) <= REPEATED_LABELS else 1
     most = SCORES // (2 * len(present) * repeats)
     some_labelled, some_unlabelled = _sample(labelled, most, random), _sample(unlabelled, most, random)
     labels = labels[np.searchsorted(labelled, some_labelled)]
