@@ -128,7 +128,8 @@ def test_convolution_biases_would_have_no_gradient():
     ("shape", "name"),
     [
         ((64,), "mlp"),
-        ((3, 8, 8), "mlp"),
+        ((3, 7, 9), "mlp"),
+        ((3, 8, 8), "convnet"),
         ((3, 16, 16), "convnet"),
         ((3, 32, 32), "wrn-28-2"),
         ((3, 84, 84), "resnet-18"),

@@ -49,7 +49,7 @@ def choose(input_shape: tuple[int, ...]) -> str:
     if len(input_shape) == 1:
         return "mlp"
     side = min(input_shape[1:])
-    if side < 12:
+    if side < 8:
         return "mlp"
     if side < 24:
         return "convnet"

@@ -37,7 +37,7 @@ class ConvNet:
 
 @dataclass(frozen=True)
 class MLP:
-    """A multilayer perceptron with batch norm: for features, embeddings and very small pictures."""
+    """A multilayer perceptron with batch norm: for features and embeddings."""
 
     hidden: tuple[int, ...] = option((128, 128), "widths of the hidden layers")
 
