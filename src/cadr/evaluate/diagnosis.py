@@ -42,7 +42,7 @@ def diagnose(pool: Pool, *, seed: int = 0) -> Diagnosis:
     if is_mapped(pool.examples):
         pool.check_finite()
     import sklearn.linear_model  # noqa: F401  loads the libraries whose threads are limited below
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # scikit-learn depends on it
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     few = len(labelled) <= REPEATED_LABELS
     with threadpool_limits(1 if few else None):  # on matrices this small, threads mostly wait for each other
