@@ -50,11 +50,22 @@ def test_a_mistyped_command_costs_one_line(arguments, capsys):
     assert "--help" in error
 
 
+def test_a_mistyped_flag_names_the_help_that_lists_it(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["train", "digits", "--lables", "x"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "cadr train: unrecognized arguments: --lables x; see cadr train --help\n"
+
+
 @pytest.mark.parametrize(
     ("error", "status", "sentence"),
     [
         (DataError("photos/ holds no images;\nname another folder"), 2, "photos/ holds no images; name another folder"),
-        (FileNotFoundError(2, "No such file or directory", "x.csv"), 2, "No such file or directory (x.csv)"),
+        (
+            FileNotFoundError(2, "No such file or directory", "x.csv"),
+            2,
+            "x.csv cannot be used: No such file or directory",
+        ),
         (KeyboardInterrupt(), INTERRUPTED, "interrupted"),
     ],
 )

@@ -98,6 +98,15 @@ def test_a_changed_run_is_refused_in_one_sentence(tmp_path, capsys):
     assert error.count("\n") == 1
 
 
+def test_a_folder_with_other_things_is_left_alone(tmp_path, capsys):
+    """The pictures' own folder is easily named by mistake."""
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "one.png").write_bytes(b"")
+    assert main([*DIGITS, "--out", str(tmp_path / "photos")]) == 2
+    assert "holds other things, such as one.png; name a new folder" in capsys.readouterr().err
+    assert [f.name for f in (tmp_path / "photos").iterdir()] == ["one.png"]
+
+
 def test_what_the_data_choose_is_said_in_flags(tmp_path, capsys):
     rng = np.random.default_rng(0)
     labels = np.array([0, 1] * 5 + [-1] * 30)

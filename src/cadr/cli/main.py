@@ -63,7 +63,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = [a for a in arguments if a != "--debug"]
     try:
         top = parser(next((a for a in arguments if not a.startswith("-")), None))
-        namespace = top.parse_args(arguments)
+        namespace, unknown = top.parse_known_args(arguments)
+        if unknown:
+            command = next((a for a in arguments if a in COMMANDS), None)
+            top.prog = f"cadr {command}" if command else top.prog  # whose help lists what there is
+            top.error(f"unrecognized arguments: {' '.join(unknown)}")
         if not hasattr(namespace, "run"):
             top.print_help()
             return 2
@@ -88,8 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _sentence(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
-        where = f" ({error.filename})" if error.filename else ""
-        return f"{error.strerror}{where}"
+        return f"{error.filename} cannot be used: {error.strerror}" if error.filename else error.strerror
     return " ".join(str(error).split())
 
 

@@ -60,6 +60,7 @@ def run(namespace: Namespace) -> int:
     flat = read_flat(namespace)
     config = Config.from_dict(flat)
     out = namespace.out or default_out(namespace.data, config)
+    _check_free(out)
     config, pool = (config, None) if is_recipe(namespace.data) else settle(flat, out)
     if pool is not None:
         print(*choices_in_words(flat, config, pool), sep="\n", flush=True)
@@ -75,6 +76,16 @@ def run(namespace: Namespace) -> int:
     print(f"Next: cadr evaluate {out} (every class), cadr report {out} (a page to look at),")
     print(f"      cadr predict {out} DATA --out predictions.csv")
     return 0
+
+
+def _check_free(out: Path) -> None:
+    """A run among somebody's pictures is hard to get out again, and would be taken for data."""
+    from cadr.errors import ConfigError
+
+    if out.is_dir() and not (out / "config.toml").exists():
+        other = next((f.name for f in sorted(out.iterdir()) if not f.name.startswith(".")), None)
+        if other is not None:
+            raise ConfigError(f"{out} holds other things, such as {other}; name a new folder for the run with --out")
 
 
 def _judged(out: Path) -> int:
