@@ -1,6 +1,7 @@
 """Exported models say what the run says, without this package where that is promised."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -48,7 +49,7 @@ def test_weights_and_json_are_enough_to_predict(trees, tmp_path):
     z = h / facts["output"]["temperature"] + np.array(facts["output"]["correction"])
     p = np.exp(z) / np.exp(z).sum(1, keepdims=True)
     np.testing.assert_allclose(p, expected(trees, x), atol=1e-5)
-    assert facts["output"]["calibrated"] is True
+    assert facts["output"]["calibrated"] is Predictor.load(trees).calibration.changes
     modes = {(tmp_path / name).stat().st_mode for name in ("model.safetensors", "model.json")}
     assert len(modes) == 1  # whoever may read one may read both
 
@@ -92,11 +93,23 @@ def test_the_card_says_what_the_run_says(trees, capsys):
     assert "90 rows, of which 45 have a label (50.0 %)" in card
     assert f"Accuracy {result['last']:.1f} %" in card
     assert f"It is judged on {calibration['examples']} labels held out only" in card
-    assert f"{calibration['error_before']:.1f} % before" in card
+    assert f"the {calibration['examples']} labels held out do not ask for a change" in card
     for name, share in zip(NAMES, result["prior"], strict=True):
         line = next(line for line in card.splitlines() if line.startswith(f"| {name} |"))
         assert f"| {100 * share:.1f} % |" in line
     assert 'algorithm = "cadr"' in card
+
+
+def test_the_card_says_what_calibration_has_changed(trees, tmp_path):
+    shutil.copytree(trees, tmp_path / "run")
+    path = tmp_path / "run" / "calibration.json"
+    changed = {"temperature": 2.0, "error_before": 9.87, "error_after": 1.23, "examples": 40}
+    path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+    export_run(tmp_path / "run", tmp_path / "out", ())
+    card = (tmp_path / "out" / "MODEL_CARD.md").read_text()
+    assert "calibrated on 40 held-out labels" in card
+    assert "9.9 % before, 1.2 % after" in card
+    assert "only" not in card[card.index("Probabilities are") : card.index("## How to use it")]
 
 
 def test_unknown_formats_and_runs_are_one_sentence(trees, tmp_path, capsys):

@@ -101,7 +101,7 @@ def _facts(predictor: Predictor) -> dict[str, Any]:
             "formula": "softmax(logits / temperature + correction)",
             "temperature": calibration.temperature,
             "correction": list(calibration.correction),
-            "calibrated": calibration.examples > 0,
+            "calibrated": calibration.changes,
         },
     }
 

@@ -114,7 +114,7 @@ def _quality(predictor: Predictor, last: dict[str, Any] | None) -> list[str]:
             caution(last["accuracy"], examples, last["on"]),
         ]
         lines = [" ".join(filter(None, words))]
-    if calibration.error_before is not None and calibration.error_after is not None:
+    if calibration.changes and calibration.error_before is not None and calibration.error_after is not None:
         lines += [
             "",
             f"Probabilities are calibrated on {calibration.examples} held-out labels, weighted by the inverse of the "

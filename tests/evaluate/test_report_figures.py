@@ -124,6 +124,15 @@ def test_a_confusion_matrix_shades_by_the_share_of_the_row():
     )
 
 
+def test_long_names_stand_upright_over_their_columns():
+    names = [f"digit {i}" for i in range(10)]
+    written = list(parsed(matrix("Confusion", names, np.eye(10, dtype=int).tolist())).iter("text"))
+    turned = [e for e in written if "rotate" in e.attrib.get("transform", "")]
+    assert [e.text for e in turned] == names  # whole: nothing is cut, nothing runs together
+    short = parsed(matrix("Confusion", ["a", "b"], [[1, 0], [0, 1]]))
+    assert not any("transform" in e.attrib for e in short.iter("text"))
+
+
 def test_a_hundred_classes_fit():
     figure = parsed(matrix("Confusion", [str(i) for i in range(100)], np.eye(100, dtype=int).tolist()))
     assert sum(1 for e in figure.iter("rect") if e.attrib["class"] == "heat") == 10_000

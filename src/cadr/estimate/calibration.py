@@ -38,9 +38,14 @@ class Calibration:
     examples: int  # held-out labels that it was fitted to
 
     @property
+    def changes(self) -> bool:
+        """Whether probabilities are others than the model's own."""
+        return self.temperature != 1.0 or any(self.correction)
+
+    @property
     def caution(self) -> str:
         """What to know before believing a probability; blank where there were enough labels."""
-        if self.examples and self.temperature == 1.0 and self.prior_correction == 0.0:
+        if self.examples and not self.changes:
             return (
                 f"The probabilities are the model's own: the {self.examples} labels held out do not ask for a change."
             )

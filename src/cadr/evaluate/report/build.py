@@ -163,7 +163,8 @@ def _reproduce(run: Run) -> dict[str, str]:
     if result is None:
         facts.append(f"not finished: step {run.step:,} of {run.config.training.steps:,}")
     else:
-        facts += [f"{key} {result[key]}" for key in ("commit", "torch", "device", "split_sha256") if result[key]]
+        names = {"commit": "cadr at commit", "torch": "torch", "device": "on", "split_sha256": "split"}
+        facts += [f"{name} {result[key]}" for key, name in names.items() if result[key]]
         if result["model"] not in CHOICES["model"]:
             facts.append(f"trained from Python with a network of its own, {result['model']}")
     return {"name": run.name, "command": clean(command(run.config, str(run.path))), "facts": "; ".join(facts) + "."}

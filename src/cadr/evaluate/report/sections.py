@@ -132,7 +132,7 @@ def _reliability(runs: Sequence[Run], looks: dict[str, Look]) -> list[Figure]:
         if one is None or one.on_part is None or one.pool.test_labels is None:
             continue
         versions: list[tuple[str, NDArray[np.float64], float | None]] = [("", one.on_part, None)]
-        if one.calibration.examples and one.on_part_before is not None:
+        if one.calibration.changes and one.on_part_before is not None:
             fitted = one.calibration
             versions = [
                 ("before calibration", one.on_part_before, fitted.error_before),
@@ -150,7 +150,7 @@ def _reliability(runs: Sequence[Run], looks: dict[str, Look]) -> list[Figure]:
         "How often predictions of a given confidence are right; on the dashed line confidence means what it says. The "
         "larger the point, the more predictions."
     )
-    if any(one.calibration.examples for one in looks.values()):
+    if any(one.calibration.changes for one in looks.values()):
         caption += (
             " Calibration was fitted to the examples shown. Its errors weight them by inverse propensity, and each is "
             "judged by a fit to the others."
