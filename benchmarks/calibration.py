@@ -97,7 +97,7 @@ def _seen(images: Any, test: Any, sees: str) -> tuple[Any, Any]:
 
 
 def table(cells: list[dict[str, Any]]) -> str:
-    lines = ["| | labels held out | before, % | after, % | better in |", "|---|--:|--:|--:|--:|"]
+    lines = ["| | labels held out | before, % | after, % | not worse in |", "|---|--:|--:|--:|--:|"]
     for cell in cells:
         before, after = (statistics.fmean(cell[when]) for when in ("before", "after"))
         better = sum(a <= b for a, b in zip(cell["after"], cell["before"], strict=True))
