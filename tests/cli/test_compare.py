@@ -113,6 +113,14 @@ def test_the_demonstration_ends_in_a_table_and_a_sentence(capsys):
     assert "Highest accuracy in one seed" in text
 
 
+def test_a_comparison_on_few_labels_says_what_a_label_weighs(tmp_path, capsys):
+    labels = np.array([0, 1] * 10 + [-1] * 20)
+    np.savez(tmp_path / "mine.npz", x=np.arange(80.0, dtype=np.float32).reshape(40, 2), y=labels)
+    assert main(["compare", str(tmp_path / "mine.npz"), *TINY, "--seeds", "1", "--out", str(tmp_path / "runs")]) == 0
+    text = capsys.readouterr().out
+    assert "All are judged on 4 labels held out, of which one is 25.0 points. Labels held out are as biased" in text
+
+
 def test_own_data_are_not_trained_on_for_as_long_as_a_benchmark(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.savez("mine.npz", x=np.arange(40.0, dtype=np.float32).reshape(20, 2), y=np.array([0, 1] * 10))

@@ -92,6 +92,7 @@ def run(namespace: Namespace) -> int:
     from cadr.cli.main import INTERRUPTED
     from cadr.cli.run_flags import stem
     from cadr.cli.runs import Job, finish
+    from cadr.train.judged import caution_about_differences, examples_judged
 
     configs = read_configs(namespace)
     folder = namespace.out or Path("runs") / f"compare-{stem(namespace.data)}"
@@ -105,6 +106,8 @@ def run(namespace: Namespace) -> int:
     for (name, _), result in zip(configs, finished, strict=True):
         results[name].append(result)
     show(results, next(iter(results)))
+    if words := caution_about_differences(examples_judged(jobs[0].out), finished[0]["evaluated_on"]):
+        print(words)
     return 0
 
 

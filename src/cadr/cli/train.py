@@ -17,8 +17,8 @@ Train on half-labelled data, or on a benchmark whose labels a protocol takes awa
   cadr train digits --protocol longtail --n-max 20 --gamma 20 --algorithm cadr --steps 400 --seed 7 --out runs/x
   cadr train recipes/hu2022.toml:cifar10-gamma50-cadr
 
-DATA is a benchmark's name, a folder, an .npz, a CSV or Parquet file, or a recipe, whose values the flags override. The
-run is a folder: the same command continues it after a stop, and a finished run is left alone. The flags shown below
+DATA is a benchmark's name, a folder, an .npz, .npy, CSV or Parquet file, or a recipe, whose values the flags override.
+The run is a folder: the same command continues it after a stop, and a finished run is left alone. The flags shown below
 are those of the chosen algorithm, protocol, model and views: add --algorithm fixmatch to see FixMatch's instead.
 
 On data of your own, network, steps, batch, lr and ema are chosen by the data where you do not give them (the defaults
@@ -55,7 +55,7 @@ def run(namespace: Namespace) -> int:
     from cadr.cli.run_flags import default_out, read_flat
     from cadr.config import Config
     from cadr.train import train
-    from cadr.train.judged import caution
+    from cadr.train.judged import caution, examples_judged
 
     flat = read_flat(namespace)
     config = Config.from_dict(flat)
@@ -71,7 +71,9 @@ def run(namespace: Namespace) -> int:
         print(f"Stopped; the run is saved in {out}. The same command continues it.")
         return INTERRUPTED
     print(summary(result))
-    if result["last"] is not None and (words := caution(result["median_10"], _judged(out), result["evaluated_on"])):
+    if result["last"] is not None and (
+        words := caution(result["median_10"], examples_judged(out), result["evaluated_on"])
+    ):
         print(words)
     print(f"Next: cadr evaluate {out} (every class), cadr report {out} (a page to look at),")
     print(f"      cadr predict {out} DATA --out predictions.csv")
@@ -86,14 +88,6 @@ def _check_free(out: Path) -> None:
         other = next((f.name for f in sorted(out.iterdir()) if not f.name.startswith(".")), None)
         if other is not None:
             raise ConfigError(f"{out} holds other things, such as {other}; name a new folder for the run with --out")
-
-
-def _judged(out: Path) -> int:
-    """Examples that the accuracy of a run is a share of."""
-    from cadr.train.folder import RunFolder
-
-    last = [record for record in RunFolder(out).records() if record["kind"] == "evaluation"][-1]
-    return sum(map(sum, last["confusion"]))
 
 
 def stop_politely() -> None:

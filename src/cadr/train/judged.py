@@ -3,26 +3,46 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
+
+from cadr.train.folder import RunFolder
 
 FEW = 300  # examples, below which an accuracy is not worth its decimals
+_BIASED = "Labels held out are as biased as all labels: classes that are seldom labelled hardly count."
 _NAMES = {"test": "test examples", "held_out": "rows held out", "validation": "labels held out"}
 
 
 def caution(accuracy: float, examples: int, on: str) -> str:
-    """Blank where there are enough. With a dozen labels held out "100 %" means little, and somebody has to say so."""
-    biased = on == "validation"
-    if examples >= FEW and not biased:
+    """What to know before believing the accuracy of one run; blank where there is nothing to say."""
+    return " ".join(filter(None, (caution_about_number(accuracy, examples, on), caution_about_bias(on))))
+
+
+def caution_about_number(accuracy: float, examples: int, on: str) -> str:
+    """With a dozen labels held out "100 %" means little, and somebody has to say so."""
+    if examples >= FEW:
         return ""
-    words = []
-    if examples < FEW:
-        low, high = wilson(accuracy / 100.0, examples)
-        words.append(
-            f"It is judged on {examples} {_NAMES[on]} only: it may be anything from {100 * low:.0f} to "
-            f"{100 * high:.0f} % (95 % interval)."
-        )
-    if biased:
-        words.append("Labels held out are as biased as all labels: classes that are seldom labelled hardly count.")
-    return " ".join(words)
+    low, high = wilson(accuracy / 100.0, examples)
+    return (
+        f"It is judged on {examples} {_NAMES[on]} only: it may be anything from {100 * low:.0f} to {100 * high:.0f} % "
+        "(95 % interval)."
+    )
+
+
+def caution_about_bias(on: str) -> str:
+    return _BIASED if on == "validation" else ""
+
+
+def caution_about_differences(examples: int, on: str) -> str:
+    """The same where runs are compared."""
+    if on != "validation":
+        return ""
+    return f"All are judged on {examples} {_NAMES[on]}, of which one is {100 / examples:.1f} points. {_BIASED}"
+
+
+def examples_judged(out: Path) -> int:
+    """Examples that the accuracies of a run are shares of."""
+    last = [record for record in RunFolder(out).records() if record["kind"] == "evaluation"][-1]
+    return sum(map(sum, last["confusion"]))
 
 
 def wilson(share: float, n: int, z: float = 1.96) -> tuple[float, float]:

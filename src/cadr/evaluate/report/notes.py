@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cadr.evaluate.report.run import Run, clean
-from cadr.train.judged import caution
+from cadr.train.judged import caution_about_bias, caution_about_number
 
 
 def notes(runs: Sequence[Run]) -> list[str]:
@@ -13,12 +13,16 @@ def notes(runs: Sequence[Run]) -> list[str]:
 
 
 def _few_judged(runs: Sequence[Run]) -> list[str]:
-    found = []
+    found, on = [], []
     for run in runs:
         accuracy, last = run.scores()["median_10"], run.last_evaluation
-        if accuracy is not None and last is not None and (words := caution(accuracy, run.num_judged, last["on"])):
+        if accuracy is None or last is None:
+            continue
+        on.append(last["on"])
+        if words := caution_about_number(accuracy, run.num_judged, last["on"]):
             found.append(f"Accuracy of {run.name} is {accuracy:.1f} %. {words}")
-    return found
+    biases = dict.fromkeys(caution_about_bias(where) for where in on)  # once for all runs
+    return [*found, *filter(None, biases)]
 
 
 def _unfinished(runs: Sequence[Run]) -> list[str]:

@@ -144,7 +144,7 @@ def _reliability(runs: Sequence[Run], looks: dict[str, Look]) -> list[Figure]:
             words = [w for w in (name_of(run, runs), what) if w]
             title = f"Reliability of {run.name}" + (f", {what}" if what else "")
             error = 100 * calibration_error(bins) if measured is None else measured
-            words.append(f"calibration error {error:.1f} %")
+            words.append(f"calibration error {error:.1f}\N{NO-BREAK SPACE}%")
             drawings.append((", ".join(words), reliability_diagram(title, bins, run.style)))
     caption = (
         "How often predictions of a given confidence are right; on the dashed line confidence means what it says. The "
