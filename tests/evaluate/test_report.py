@@ -95,6 +95,11 @@ def test_an_accuracy_on_few_examples_comes_with_its_interval(run, tmp_path):
         assert wilson(right / n, n) == pytest.approx((exact.low, exact.high), abs=1e-4)
 
 
+def test_folders_on_the_way_to_the_page_are_made(run, tmp_path):
+    write_report([run], tmp_path / "new" / "deeper" / "page.html", pool=tiny.pool(), device="cpu")
+    assert (tmp_path / "new" / "deeper" / "page.html").exists()
+
+
 def test_a_page_asks_for_nothing_outside_itself(run, tmp_path):
     page, _ = written([run], tmp_path)
     assert "<script" not in page

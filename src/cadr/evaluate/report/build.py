@@ -67,6 +67,7 @@ def write_report(
             f"runs of one report must have the same classes, but {other.name} has not those of {read[0].name}; write a "
             "report on each"
         )
+    Path(out).parent.mkdir(parents=True, exist_ok=True)  # before the work, which would be lost if it cannot be
     looks, problems = _look_all(read, pool, model, device, rows)
     page = render(_content(read, looks, problems, Path(out)))
     Path(out).write_text(page, encoding="utf-8")
