@@ -131,7 +131,7 @@ def test_images_of_any_number_of_channels():
     data = load_digits()
     images = np.rint(data.images[:300] * 255 / 16).astype(np.uint8)[..., None]
     y = np.where(np.arange(300) < 150, data.target[:300], -1)
-    settings = {"flip": False, "hidden": (32,)}
+    settings = {"flip": False}
     model = CADRClassifier(steps=150, settings=settings, random_state=0, **FAST).fit(images, y)
     assert model.score(images[150:], data.target[150:300]) > 0.6
     np.testing.assert_array_equal(model.predict(images.repeat(3, axis=-1)), model.predict(images))
