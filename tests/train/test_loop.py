@@ -45,7 +45,7 @@ def test_the_folder_holds_what_it_should(run):
         p.name for p in out.iterdir()
     }
     stored = Config.read(out / "config.toml")
-    assert (stored.model, stored.views) == (CHOICES["model"]["mlp"](), CHOICES["views"]["image"]())
+    assert (stored.model, stored.views) == (CHOICES["model"]["convnet"](), CHOICES["views"]["image"]())
     assert Split.read(out / "split.json").counts == (20, 15, 11, 8, 6, 4, 3, 2, 2, 1)
     written = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     assert written == [record for record in records if record["kind"] not in ("start", "finished")]
@@ -56,7 +56,7 @@ def test_result_has_the_fields_of_the_contract(run):
     content = result(out)
     assert set(content) == CONTRACT | {"evaluated_on"}
     assert records[-1]["result"] == content
-    assert (content["dataset"], content["algorithm"], content["model"]) == ("digits", "cadr", "mlp")
+    assert (content["dataset"], content["algorithm"], content["model"]) == ("digits", "cadr", "convnet")
     assert (content["gamma"], content["n_max"], content["gamma_unlabelled"]) == (20, 20, 1)
     assert content["options"] == {}
     assert content["split_sha256"] == Split.read(out / "split.json").sha256
