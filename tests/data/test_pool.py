@@ -17,6 +17,7 @@ def features(n=6, d=3, **changes):
 def test_kinds_and_counts():
     pool = features(labels=np.array([0, -1, 1, 1, -1, -1]))
     assert (pool.kind, pool.num_classes, pool.num_labelled, pool.num_streamed) == ("features", 2, 3, 6)
+    assert pool.num_unlabelled == 3
     assert pool.counts.tolist() == [1, 2]
     x, y = tiny(20, side=8)
     images = Pool(x, y, tuple("abcdefghij"), stream=np.arange(5))

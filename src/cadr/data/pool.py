@@ -73,6 +73,12 @@ class Pool:
         """Rows of the unlabelled stream."""
         return len(self.labels) if self.stream is None else len(self.stream)
 
+    @property
+    def num_unlabelled(self) -> int:
+        """Rows of the unlabelled stream that have no label: labelled ones may be in it too."""
+        streamed = self.labels if self.stream is None else self.labels[self.stream]
+        return int((streamed == MISSING).sum())
+
     @cached_property
     def sha256(self) -> str:
         """A hash of everything that training and testing can see. Reads all the data: once, and only when asked."""

@@ -230,7 +230,7 @@ class Run:
         words = [problem] if problem else []
         words.append(f"Continuing at step {done} of {steps}" if done else f"Training for {steps} steps")
         words[-1] += (
-            f" on {self.step.device}: {pool.num_labelled} labels, {pool.num_streamed} unlabelled, "
+            f" on {self.step.device}: {pool.num_labelled} labelled and {pool.num_unlabelled} unlabelled examples of "
             f"{pool.num_classes} classes."
         )
         if self.prepared.validation is not None:
