@@ -131,12 +131,12 @@ def test_own_data_need_no_protocol(tmp_path, capsys, monkeypatch):
     np.savez("mine.npz", x=examples, y=np.where(np.arange(60) < 10, labels, -1))
     assert main(["train", "mine.npz", *TINY]) == 0
     text = capsys.readouterr().out
-    assert "8 labels" in text
+    assert "8 labelled and 50 unlabelled examples" in text
     assert "2 more labels are held out" in text
     assert (tmp_path / "runs" / "mine-cadr-seed1" / "result.json").exists()
     assert main(["train", "mine.npz", *TINY, "--validation", "0", "--out", "all"]) == 0
     text = capsys.readouterr().out
-    assert "10 labels" in text
+    assert "10 labelled and 50 unlabelled examples" in text
     assert "no test set" in text
 
 
