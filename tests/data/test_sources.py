@@ -180,6 +180,16 @@ def test_csv_table(tmp_path):
     assert pool.name == "t"
 
 
+def test_the_first_ignored_column_names_the_rows(tmp_path):
+    (tmp_path / "t.csv").write_text("id,a,when,label\np-7,1,May,x\n,2,June,y\n p 9 ,3,July,\n")
+    pool = open_data(tmp_path / "t.csv", ignore_columns=("id", "when"))
+    assert (pool.identifiers, pool.feature_names) == (("p-7", "", "p 9"), ("a",))
+    assert open_data(tmp_path / "t.csv", ignore_columns=("when", "id")).identifiers == ("May", "June", "July")
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.table({"a": [1, 2], "label": ["x", "y"], "id": [70, None]}), tmp_path / "t.parquet")
+    assert open_data(tmp_path / "t.parquet", ignore_columns=("id",)).identifiers == ("70", "")
+
+
 def test_csv_table_longer_than_a_block(tmp_path):
     x = np.random.default_rng(0).normal(size=(10_000, 3)).astype(np.float32)
     rows = "\n".join(f"{i % 3},{a!r},{b!r},{c!r}" for i, (a, b, c) in enumerate(x.tolist()))

@@ -25,22 +25,29 @@ class TableError(DataError):
 
 
 def open_csv(path: Path, label_column: str, ignored: tuple[str, ...] = ()) -> Pool:
-    """Every column but the label and those ignored is a feature; a blank label is missing."""
+    """Every column but the label and those ignored is a feature; a blank label is missing.
+
+    The first ignored column says what the rows are called.
+    """
     header, rows = read_csv(path)
     label_at = column(path, header, label_column, LABEL_HINT)
     feature_at = _feature_columns(path, header, label_at, ignored)
     features = tuple(header[i] for i in feature_at)
+    called_at = header.index(ignored[0]) if ignored else None
     texts: list[str] = []
+    called: list[str] = []
     blocks: list[NDArray[np.float32]] = []
     block: list[list[float]] = []
     for line, row in rows:
         texts.append(row[label_at].strip())
+        if called_at is not None:
+            called.append(row[called_at].strip())
         block.append([_number(path, line, header[i], row[i]) for i in feature_at])
         if len(block) == ROWS:
             blocks.append(np.array(block, dtype=np.float32))
             block = []
     blocks.append(np.array(block, dtype=np.float32).reshape(len(block), len(features)))
-    return _pool(path, np.concatenate(blocks), texts, features)
+    return _pool(path, np.concatenate(blocks), texts, features, called)
 
 
 def open_parquet(path: Path, label_column: str, ignored: tuple[str, ...] = ()) -> Pool:
@@ -63,14 +70,18 @@ def open_parquet(path: Path, label_column: str, ignored: tuple[str, ...] = ()) -
     matrix = np.empty((len(texts), len(features)), dtype=np.float32)
     for target, name in enumerate(features):
         matrix[:, target] = _feature(path, name, table.column(name), pyarrow)
-    return _pool(path, matrix, texts, features)
+    called = [label_text(value) for value in table.column(ignored[0]).to_pylist()] if ignored else []
+    return _pool(path, matrix, texts, features, called)
 
 
-def _pool(path: Path, matrix: NDArray[np.float32], texts: list[str], features: tuple[str, ...]) -> Pool:
+def _pool(
+    path: Path, matrix: NDArray[np.float32], texts: list[str], features: tuple[str, ...], called: list[str]
+) -> Pool:
     if not texts or not features:
         raise TableError(f"{path}: expected rows of features, found {len(texts)} rows and {len(features)} features")
     names = class_order(str(path), texts)
-    return Pool(matrix, index_labels(str(path), texts, names), names, path.stem, feature_names=features)
+    labels = index_labels(str(path), texts, names)
+    return Pool(matrix, labels, names, path.stem, feature_names=features, identifiers=tuple(called) or None)
 
 
 def _feature_columns(path: Path, header: list[str], label_at: int, ignored: tuple[str, ...]) -> list[int]:

@@ -74,7 +74,8 @@ def _name(look: Look, part: str, row: int) -> str:
         if look.rows_of_part is None:
             return f"{part.replace('_', ' ')} example {row}"
         row = int(look.rows_of_part[row])
-    return f"row {row}" if look.pool.identifiers is None else clean(look.pool.identifiers[row])
+    called = "" if look.pool.identifiers is None else clean(look.pool.identifiers[row])
+    return called or f"row {row}"
 
 
 def _picture(example: NDArray[Any]) -> str | None:
