@@ -1,11 +1,15 @@
 """Shares with intervals: coverage by simulation, and the bootstrap's spread where theory says what it is."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from cadr.estimate.class_shares import (
     APART,
     FEW_LABELS,
+    RESAMPLED,
     Shares,
     bootstrap_shares,
     class_shares,
@@ -14,6 +18,7 @@ from cadr.estimate.class_shares import (
 )
 from tests.estimate.label_shift_problems import shifted
 
+TUNED = Path(__file__).resolve().parents[2] / "benchmarks" / "diagnosis_tune.json"
 COUNTS, SHARE = np.array([80, 40, 20, 10]), np.array([0.1, 0.2, 0.3, 0.4])
 
 
@@ -57,6 +62,20 @@ def test_fewer_labels_and_a_wider_gap_widen_the_interval():
     assert few / many == pytest.approx(np.sqrt((1 + FEW_LABELS / 2) / (1 + FEW_LABELS / 200)), rel=0.3)
     assert few > 1.4 * many
     assert standard_deviation(apart, draws, np.array([200, 200]))[0] == pytest.approx(0.1 * np.sqrt(APART), rel=0.1)
+
+
+def test_the_widening_is_the_stated_rule():
+    draws = np.array([[0.2, 0.6], [0.4, 0.6], [0.6, 0.6]])  # variances 0.04 and 0
+    shares = Shares(np.array([0.3, 0.5]), np.array([0.4, 0.6]))
+    expected = np.sqrt([(3 * 0.04 + 2 * 0.01) * (1 + 5 / 10), 2 * 0.01 * (1 + 5 / 1)])
+    assert standard_deviation(shares, draws, np.array([10, 1])) == pytest.approx(expected)
+
+
+@pytest.mark.skipif(not TUNED.exists(), reason="the benchmark's record is not here")
+def test_the_factors_are_those_that_the_record_found_narrowest():
+    best = json.loads(TUNED.read_text(encoding="utf-8"))["narrowest"][0]
+    assert (best["k"], best["g"], best["a"]) == (RESAMPLED, APART, FEW_LABELS)
+    assert min(best["coverage"]) >= 0.93
 
 
 def test_intervals_stay_within_bounds():

@@ -22,9 +22,7 @@ Z90 = 1.6448536269514722  # the normal distribution's 95 % point
 # Chosen by benchmarks/diagnosis_tune.py on draws that no reported figure uses: the weight for the smallest error, the
 # factors for the narrowest intervals that cover everywhere.
 RAW = 0.75  # weight of the estimate from probabilities as they are
-RESAMPLED = (
-    3.0  # of the bootstrap's variance: it sees neither that the classifier varies nor that it errs alike each time
-)
+RESAMPLED = 3.0  # of the bootstrap's variance, which has nothing of how the classifier varies and errs
 APART = 2.0  # of the squared difference of the two estimates, which hints at such errors
 FEW_LABELS = 5.0  # of 1/n_c: a bootstrap of few labels is too sure of them
 
