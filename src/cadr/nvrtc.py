@@ -10,9 +10,18 @@ import torch
 
 
 @cache
-def kernel(sources: tuple[Path, ...], expression: str, shared: int = 0, options: tuple[str, ...] = ()) -> Any:
-    """The kernel that `expression` names (a function, or an instance of a template), with `shared` bytes to use."""
+def kernel(
+    sources: tuple[Path, ...],
+    expression: str,
+    shared: int = 0,
+    options: tuple[str, ...] = (),
+    capability: str | None = None,
+) -> Any:
+    """The kernel that `expression` names (a function, or an instance of a template), with `shared` bytes to use.
+
+    `capability` is the card's unless given: "90a" is a Hopper card with what later cards do not have.
+    """
     text = "\n".join(source.read_text(encoding="utf-8") for source in sources)
-    compiled = torch.cuda._compile_kernel(text, expression, nvcc_options=list(options))
+    compiled = torch.cuda._compile_kernel(text, expression, compute_capability=capability, nvcc_options=list(options))
     compiled.set_shared_memory_config(shared)
     return compiled

@@ -13,7 +13,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from cadr.models import WideResNet28, WideResNet37, fused
-from cadr.models.fused.body import backward_weights, forward_weights, our_layers
+from cadr.models.fused.body import our_layers
+from cadr.models.fused.weights import backward_weights, forward_weights
 from cadr.models.parts import Residual
 
 hopper = pytest.mark.skipif(
@@ -70,7 +71,7 @@ def test_networks_whose_channels_the_kernels_cannot_share_out_are_left_to_the_pl
 
 
 @pytest.mark.parametrize(
-    ("width", "size", "layers"), [(2, (32, 32), 9), (2, (32, 48), 0), (2, (16, 16), 0), (4, (32, 32), 1)]
+    ("width", "size", "layers"), [(2, (32, 32), 16), (2, (32, 48), 0), (2, (16, 16), 0), (4, (32, 32), 1)]
 )
 def test_our_convolutions_see_only_images_of_their_size(width, size, layers):
     with torch.device("meta"):

@@ -68,7 +68,7 @@ template <int OPEN>
 __device__ __forceinline__ void await_copies() { asm volatile("cp.async.wait_group %0;" ::"n"(OPEN) : "memory"); }
 
 // How a tensor is read on its way into a convolution.
-enum Read { PLAIN = 0, ACTIVATED = 1, GRADIENT = 2, IMAGE = 3 };
+enum Read { PLAIN = 0, ACTIVATED = 1, GRADIENT = 2, IMAGE = 3, JOINED = 4 };
 
 // Coefficients of batch norm, per channel, as rows of one fp32 table with C columns:
 //   0 scale a, 1 offset b (n = a·z + b), 2 mean, 3 reciprocal deviation, and for the way back dz = 4·g + 5·z + 6.

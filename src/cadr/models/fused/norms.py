@@ -1,0 +1,66 @@
+"""Batch norm and its activation between the library's convolutions, one pass over memory each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from cadr import nvrtc
+from cadr.models.fused.source import KERNELS, TABLE_ROWS, flags, multiprocessors, sums
+
+_SOURCES = (KERNELS / "common.cuh", KERNELS / "norm.cu")
+
+
+def _elementwise(name: str, tensor: Tensor, blocks_each: int, arguments: list[Any]) -> None:
+    blocks = multiprocessors(tensor.device) * blocks_each
+    nvrtc.kernel(_SOURCES, name)(grid=(blocks, 1, 1), block=(512, 1, 1), args=arguments)
+
+
+def _pixels(tensor: Tensor) -> int:
+    return tensor.numel() // tensor.shape[-1]
+
+
+def statistics(tensor: Tensor, norm: nn.BatchNorm2d, residual: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """The tensor (plus a residual) and its batch norm's table."""
+    channels, device = tensor.shape[-1], tensor.device
+    output = tensor if residual is None else torch.empty_like(tensor)
+    table = torch.empty(TABLE_ROWS, channels, device=device)
+    _elementwise(
+        f"statistics<{channels},{flags(residual is not None)}>",
+        tensor,
+        2,
+        [
+            *(tensor, tensor if residual is None else residual, output, *sums(device), table),
+            *(norm.weight, norm.bias, norm.running_mean, norm.running_var, _pixels(tensor), norm.eps, norm.momentum),
+        ],
+    )
+    return output, table
+
+
+def activate(z: Tensor, table: Tensor) -> Tensor:
+    """leaky(a·z + b)."""
+    h = torch.empty_like(z)
+    _elementwise(f"activate<{z.shape[-1]}>", z, 4, [z, table, h, _pixels(z)])
+    return h
+
+
+def gradient_sums(dh: Tensor, z: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
+    """Completes the table for the way back; the gradients of the norm's weight and bias."""
+    channels, device = z.shape[-1], z.device
+    gradients = torch.empty(channels, device=device), torch.empty(channels, device=device)
+    _elementwise(f"gradient_sums<{channels}>", z, 2, [dh, z, *sums(device), table, *gradients, _pixels(z)])
+    return gradients
+
+
+def input_gradient(g: Tensor, z: Tensor, table: Tensor, *, masked: bool, residual: Tensor | None = None) -> Tensor:
+    """dz (plus a residual) from g, or from dh where `masked`."""
+    dz = torch.empty_like(z)
+    _elementwise(
+        f"input_gradient<{z.shape[-1]},{flags(masked, residual is not None)}>",
+        z,
+        4,
+        [g, z, g if residual is None else residual, table, dz, _pixels(z)],
+    )
+    return dz
