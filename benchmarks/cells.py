@@ -74,7 +74,7 @@ def power(steps: int) -> str:
 def minutes(records: Sequence[Record]) -> str:
     mean = statistics.fmean(r["seconds"] for r in records) / 60
     abreast = max(r.get("abreast", 1) for r in records)
-    return f"{mean:.1f} min" if abreast == 1 else f"{mean:.1f} min beside {abreast - 1} more"
+    return f"{mean:.1f} min" if abreast == 1 else f"{mean:.1f} min, {abreast} abreast"
 
 
 def hardware(records: Sequence[Record]) -> str:

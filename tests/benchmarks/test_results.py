@@ -100,7 +100,7 @@ def test_figure_4_shows_the_geometric_mean_and_runs_abreast_say_so():
     text = build(record("cifar10-unlabelled-inverse20-cadr", steps=2**15, abreast=4))
     header, body = table(text, "Figure 4a", "2^15")
     assert header[1:] == ["CIFAR-10, γ_u = 1/20: ours, 2^15 steps"]
-    expected = "**90.00 / GM 88.50** (n = 1, 2^15 steps, 15.0 min beside 3 more, NVIDIA H200)"
+    expected = "**90.00 / GM 88.50** (n = 1, 2^15 steps, 15.0 min, 4 abreast, NVIDIA H200)"
     assert body["+ CADR"] == [expected]
     assert body["+ CADR, told the class sizes"] == ["·"]
 
