@@ -105,22 +105,28 @@ def eager(inputs: Inputs, algorithm: str, tf32: bool) -> dict[str, float]:
 
 
 def shares(step: Step) -> dict[str, float]:
-    """Augmentation, network and optimiser measured alone; losses are what is left of the whole step."""
+    """Parts of a step measured alone; in the step itself, augmentation and bookkeeping run beside the network."""
     step.start(STEPS)
-    batch = step._make_batch()
+    batch = step._make_batch(step.step)
     x = torch.cat((batch.labelled, batch.weak, batch.strong))
     weight = torch.randn(IMAGES, step.inputs.num_classes, device=x.device)
 
     def network() -> None:
         torch.autograd.grad((step.network(x) * weight).sum(), step.parameters)
 
+    def learning() -> None:
+        terms = torch.stack(list(step.loss(batch).terms.values()))
+        torch.autograd.grad(terms.sum(), step.parameters, materialize_grads=True)
+
     output = step.loss(batch)
     terms = torch.stack([term.detach() for term in output.terms.values()])
     output = output._replace(terms={}, state={k: v.detach() for k, v in output.state.items()})
     before = {name: tensor.clone() for name, tensor in step.tensors().items()}
-    parts = {"augmentation": captured_ms(step._make_batch), "network": captured_ms(network)}
+    parts = {"augmentation": captured_ms(lambda: step._make_batch(step.step)), "network": captured_ms(network)}
+    parts["losses"] = captured_ms(learning) - parts["network"]
     with torch.no_grad():
-        parts["optimiser and bookkeeping"] = captured_ms(lambda: step.finish(batch.index, terms, output))
+        parts["bookkeeping"] = captured_ms(lambda: step.note(batch.index, terms, output))
+        parts["optimiser"] = captured_ms(lambda: step.move(step.learning_rate(step.step), output))
     step.load(before)
     return parts
 
@@ -184,9 +190,7 @@ def main() -> None:
     for name in ("fixmatch", "cai", "cap", "cadr"):
         step, row = fast(inputs, name)
         if name == "cadr":
-            parts = shares(step)
-            parts["losses"] = row["ms"] - sum(parts.values())
-            row |= {"parts_ms": parts, **busy(step, row["ms"])}  # type: ignore[dict-item]
+            row |= {"parts_ms": shares(step), **busy(step, row["ms"])}  # type: ignore[dict-item]
         del step
         record["steps"][name] = row
         print(f"{name:10s} {row['ms']:7.3f} ms a step  {row['peak_memory_gib']:.2f} GiB", flush=True)

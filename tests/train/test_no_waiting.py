@@ -45,8 +45,8 @@ def watched(name):
     model = widen(network(), 3, algorithm.auxiliary, 5)
     step = Step(model, algorithm, ImageViews(), Inputs.of(images(), torch.device("cpu")), Optimiser(), training, 7)
     step.start(7)
-    batch = step._make_batch()
-    step._make_batch = lambda: batch  # type: ignore[method-assign]
+    batch = step._make_batch(step.step)
+    step._make_batch = lambda _: batch  # type: ignore[method-assign]
     with Watch() as watch:
         step.compute()
     return watch.seen

@@ -3,7 +3,7 @@
 Everything the step changes lives in tensors that are updated in place, and everything it draws is a function of the
 step counter, itself such a tensor. So the same `compute` runs eagerly on a CPU, and on a GPU is captured once in a
 CUDA graph and replayed, with no work on the host but the launch. Batches come as a table of row positions, uploaded
-once for many steps.
+once for many steps; the captured step makes the next one's views while it trains.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from cadr.errors import CheckpointError
 from cadr.metrics import count_pseudo_labels
 from cadr.models import fused
 from cadr.train.auxiliary import MARK
+from cadr.train.beside import Beside
 from cadr.train.flat import Flat
 from cadr.train.generations import Generation
 from cadr.train.inputs import Inputs
@@ -56,6 +57,7 @@ class Step:
         self.dtype = torch.bfloat16 if self.half else torch.float32
         self.on_gpu = self.device.type == "cuda"
         self.captures = self.on_gpu and algorithm.capturable
+        self.looks_ahead = self.captures and not _views_learn(views)
         self.refreshing = algorithm if isinstance(algorithm, Refreshing) else None
         self.balanced = getattr(algorithm, "balanced_labels", False)
 
@@ -92,13 +94,16 @@ class Step:
         self.table = torch.zeros(longest, training.batch * (1 + training.ratio), dtype=torch.int64, device=self.device)
         self.table_start = torch.zeros((), dtype=torch.int64, device=self.device)
         self._ahead: tuple[int, int, Tensor] | None = None
+        self.beside = Beside(self.device)
+        self.ready: Batch | None = None  # of the coming step, where the step looks ahead
         self.graph: torch.cuda.CUDAGraph | None = None
         self._compile(training.compile)
 
     def _compile(self, what: str) -> None:
         """Hand losses, update and network to torch.compile; a network that is written out gains too little by it."""
         self.loss: Callable[[Batch], Output] = self._loss
-        self.finish: Callable[[Tensor, Tensor, Output], None] = self._finish
+        self.note: Callable[[Tensor, Tensor, Output], None] = self._note
+        self.move: Callable[[Tensor, Output], None] = self._move
         by_hand = getattr(self.model, "handles_precision", False) or fused.available(self.model, self.device)
         if what == "auto":
             what = "all" if self.on_gpu and not by_hand else "none"
@@ -106,27 +111,41 @@ class Step:
         if what != "none":
             self.network.hide(by_hand or what == "losses")
             torch.compiler.reset()  # or the ninth run of a process would meet the limit on recompilations
-            self.loss, self.finish = _compiled(self._loss), _compiled(self._finish)
+            self.loss, self.note, self.move = _compiled(self._loss), _compiled(self._note), _compiled(self._move)
 
     def compute(self) -> None:
         """One step, in place."""
-        batch = self._make_batch()
+        self._train_on(self._make_batch(self.step))
+
+    def compute_ahead(self) -> None:
+        """The same on the batch that lies ready, while the next one is made."""
+        assert self.ready is not None
+        with self.beside.work():
+            coming = self._make_batch(self.step + 1)
+        self._train_on(self.ready)
+        _copy(coming, self.ready)
+
+    def _train_on(self, batch: Batch) -> None:
         output = self.loss(batch)
         terms = torch.stack(list(output.terms.values()))
-        gradients = torch.autograd.grad(terms.sum(), self.parameters, materialize_grads=True)
         self.term_names = list(output.terms)
+        with torch.no_grad(), self.beside.work():
+            rate = self.learning_rate(self.step)
+            self.note(batch.index, terms.detach(), output)
+        gradients = torch.autograd.grad(terms.sum(), self.parameters, materialize_grads=True)
         with torch.no_grad():
-            if getattr(self.views, "learns", False):
+            if _views_learn(self.views):
                 self._learn_views()
             self.flat.collect(self.gradient, gradients)
-            self.finish(batch.index, terms.detach(), output)
+            self.beside.join()
+            self.move(rate, output)
 
-    def _make_batch(self) -> Batch:
+    def _make_batch(self, step: Tensor) -> Batch:
         inputs, weak_views, strong_views = self.inputs, self.algorithm.weak_views, self.algorithm.strong_views
-        keys = draw.keys(self.training.seed, self.step, _MORE + weak_views + strong_views)
+        keys = draw.keys(self.training.seed, step, _MORE + weak_views + strong_views)
         weak_keys = [keys[_WEAK], *keys[_MORE : _MORE + weak_views - 1]]
         strong_keys = [keys[_STRONG], *keys[_MORE + weak_views :]][:strong_views]
-        labelled, position = self._drawn()
+        labelled, position = self._drawn(step)
         seen, unseen = inputs.examples[labelled], inputs.examples[inputs.stream[position]]
         views = (
             self.views.weak(seen, keys[_WEAK_LABELLED]),
@@ -134,17 +153,19 @@ class Step:
             _stacked(unseen, [self.views.strong_view(unseen, key, self.view_state) for key in strong_keys]),
         )
         first, weak, strong = (inputs.ready(view, self.dtype) for view in views)
-        step = self.step - self.generation.start
-        return Batch(first, inputs.labels[labelled], weak, strong, position, keys[_METHOD], step)
+        within = step - self.generation.start
+        return Batch(first, inputs.labels[labelled], weak, strong, position, keys[_METHOD], within)
 
-    def _drawn(self) -> tuple[Tensor, Tensor]:
-        """This step's labelled rows, and its positions in the unlabelled stream."""
-        row = self.table.index_select(0, (self.step - self.table_start).reshape(1)).squeeze(0)
+    def _drawn(self, step: Tensor) -> tuple[Tensor, Tensor]:
+        """A step's labelled rows, and its positions in the unlabelled stream. A step that looks beyond the table's end
+        sees its last row; before that batch is used, `start` makes it anew."""
+        at = (step - self.table_start).clamp(max=len(self.table) - 1)
+        row = self.table.index_select(0, at.reshape(1)).squeeze(0)
         return self.inputs.labelled[row[: self.training.batch]], row[self.training.batch :]
 
     def _learn_views(self) -> None:
         """Views that adapt try themselves on the labelled examples, and see what the averaged model makes of them."""
-        inputs, (labelled, _) = self.inputs, self._drawn()
+        inputs, (labelled, _) = self.inputs, self._drawn(self.step)
         key = draw.key(self.training.seed, self.step, _PROBE)
         probes, policies = self.views.probe(inputs.examples[labelled], key)
         predicted = call(self.average_model, inputs.ready(probes, self.dtype), self.half).softmax(1)
@@ -155,18 +176,20 @@ class Step:
     def _loss(self, batch: Batch) -> Output:
         return self.algorithm.loss(self.network, batch, self.state)
 
-    def _finish(self, position: Tensor, terms: Tensor, output: Output) -> None:
-        """Move the weights, take over the algorithm's state, and add up what the log will say (see `read`)."""
-        rate = self.learning_rate(self.step)
-        update(self.optimiser, rate, self.weights, self.gradient, self.velocity, self.average, self.flat.decayed)
-        for name, value in output.state.items():
-            if value is not self.state[name]:
-                self.state[name].copy_(value)
+    def _note(self, position: Tensor, terms: Tensor, output: Output) -> None:
+        """Add up what the log will say (see `read`)."""
         self.sums[: 1 + len(terms)] += torch.cat((output.mask.mean().reshape(1), terms))
         truth = self.inputs.truth[self.inputs.stream[position]]
         self.pseudo += count_pseudo_labels(truth, output.pseudo, output.mask > 0, self.inputs.num_classes)
         self.thresholds.copy_(output.thresholds)
         self.prior.copy_(output.prior)
+
+    def _move(self, rate: Tensor, output: Output) -> None:
+        """Move the weights, and take over the algorithm's state."""
+        update(self.optimiser, rate, self.weights, self.gradient, self.velocity, self.average, self.flat.decayed)
+        for name, value in output.state.items():
+            if value is not self.state[name]:
+                self.state[name].copy_(value)
         self.step += 1
 
     def learning_rate(self, step: Tensor) -> Tensor:
@@ -177,8 +200,12 @@ class Step:
     def start(self, n: int) -> None:
         """Get everything ready for the next `n` steps, so that `advance` takes only the time of the steps."""
         self._upload(self.done, self.done + n)
+        if self.looks_ahead and self.ready is None:
+            self.ready = self._make_batch(self.step)
         if self.captures and self.graph is None:
             self.capture()
+        if self.ready is not None:  # else it is that of another table, or of warming up
+            _copy(self._make_batch(self.step), self.ready)
 
     def advance(self, n: int, stop: Callable[[], bool] = lambda: False) -> None:
         """Go `n` steps on, or fewer if `stop()` says so between two of them; does not wait for the device."""
@@ -205,18 +232,19 @@ class Step:
                     self.state[name].copy_(value)
 
     def capture(self) -> None:
-        """Record `compute` as a CUDA graph. What warming up changes is put back: the run does not notice."""
+        """Record a step as a CUDA graph. What warming up changes is put back: the run does not notice."""
+        compute = self.compute_ahead if self.looks_ahead else self.compute
         before = {name: tensor.clone() for name, tensor in self.tensors().items()}
         side = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream(self.device))
         with torch.cuda.stream(side):
             for _ in range(3):
-                self.compute()
+                compute()
                 self.load(before)
         torch.cuda.current_stream(self.device).wait_stream(side)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            self.compute()
+            compute()
         self.load(before)
         self.graph = graph
 
@@ -285,6 +313,16 @@ def _share_buffers(source: nn.Module, target: nn.Module) -> None:
 def _prefix(name: str) -> str:
     """Sets apart what belongs to a second head: whoever loads the finished model looks for `average.` alone."""
     return "training." if name.rpartition(".")[2].startswith(MARK) else ""
+
+
+def _views_learn(views: Any) -> bool:
+    """Whether views adapt in the course of training: then the next step's cannot be made before this one is over."""
+    return bool(getattr(views, "learns", False))
+
+
+def _copy(batch: Batch, to: Batch) -> None:
+    for new, old in zip(batch, to, strict=True):
+        old.copy_(new)
 
 
 def _stacked(examples: Tensor, views: list[Tensor]) -> Tensor:
