@@ -89,11 +89,11 @@ def test_a_folder_without_labels_may_begin_with_a_capital(tmp_path):
     assert sorted(pool.labels.tolist()) == [-1, 0, 1]
 
 
-@pytest.mark.parametrize("sign", [";", "\t"])
-def test_spreadsheets_that_separate_with_another_sign(tmp_path, sign):
+@pytest.mark.parametrize(("name", "sign"), [("mine.csv", ";"), ("mine.csv", "\t"), ("MINE.TSV", "\t")])
+def test_spreadsheets_that_separate_with_another_sign(tmp_path, name, sign):
     rows = [["a", "b", "label"], ["1", "2.5", "yes, sir"], ["3", "4", "no"], ["5", "6", ""]]
-    (tmp_path / "mine.csv").write_text("".join(sign.join(row) + "\n" for row in rows), encoding="utf-8-sig")
-    pool = open_data(tmp_path / "mine.csv")
+    (tmp_path / name).write_text("".join(sign.join(row) + "\n" for row in rows), encoding="utf-8-sig")
+    pool = open_data(tmp_path / name)
     assert pool.feature_names == ("a", "b")
     assert pool.class_names == ("no", "yes, sir")
     assert pool.examples.tolist() == [[1, 2.5], [3, 4], [5, 6]]

@@ -73,13 +73,13 @@ def test_a_table_in_another_order_of_columns_with_other_columns_beside(trees, tm
     assert "50 rows" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("sign", [";", "\t"])
-def test_a_table_with_another_separator(trees, tmp_path, sign):
+@pytest.mark.parametrize(("name", "sign"), [("new.csv", ";"), ("new.csv", "\t"), ("new.tsv", "\t")])
+def test_a_table_with_another_separator(trees, tmp_path, name, sign):
     x, _ = table(20, seed=4)
     rows = [[f"tree, {i}", *x[i].tolist()] for i in range(20)]
     text = "".join(sign.join(map(str, row)) + "\n" for row in [["id", *COLUMNS], *rows])
-    (tmp_path / "new.csv").write_text(text)
-    assert main(["predict", str(trees), str(tmp_path / "new.csv"), "--out", str(tmp_path / "p.csv")]) == 0
+    (tmp_path / name).write_text(text)
+    assert main(["predict", str(trees), str(tmp_path / name), "--out", str(tmp_path / "p.csv")]) == 0
     found = read(tmp_path / "p.csv")
     assert [row["id"] for row in found] == [f"tree, {i}" for i in range(20)]
     assert [row["predicted"] for row in found] == NAMES[by_hand(trees, x).argmax(1)].tolist()

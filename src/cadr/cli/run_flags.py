@@ -68,7 +68,7 @@ def _likely_views(arguments: list[str], recipe: dict[str, Any]) -> str:
     """Whose flags to offer when nobody names the views: the data is opened only after the flags have been read."""
     values_of_labels = [after for flag, after in pairwise(arguments) if flag == "--labels"]  # of a folder of images
     data = [recipe.get("data", ""), *(a for a in arguments if a not in values_of_labels)]
-    return "features" if any(str(a).endswith((".csv", ".parquet")) for a in data) else "image"
+    return "features" if any(str(a).endswith((".csv", ".tsv", ".parquet", ".pq")) for a in data) else "image"
 
 
 def add_part_flags(parser: argparse.ArgumentParser, classes: dict[str, type[Any]], recipe: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from cadr.data.benchmarks import BENCHMARKS, open_benchmark
 from cadr.data.pool import Pool
 from cadr.data.protocols import PROTOCOLS, Protocol
 from cadr.data.sources.arrays import from_arrays, open_npy, open_npz
+from cadr.data.sources.csv_file import CSV_SUFFIXES
 from cadr.data.sources.folder import open_folder
 from cadr.data.sources.images import resize_all
 from cadr.data.sources.table import open_csv, open_parquet
@@ -58,11 +59,11 @@ def open_data(
         raise DataError(f"{spec} holds its own labels; --labels is for a folder of images or an .npy file")
     if suffix == ".npz":
         return _resized(open_npz(path), image_size)
-    if suffix == ".csv":
+    if suffix in CSV_SUFFIXES:
         return open_csv(path, label_column, ignore_columns)
     if suffix in (".parquet", ".pq"):
         return open_parquet(path, label_column, ignore_columns)
-    raise DataError(f"{spec}: expected a folder, or a file that ends in .npz, .npy, .csv or .parquet")
+    raise DataError(f"{spec}: expected a folder, or a file that ends in .npz, .npy, .csv, .tsv or .parquet")
 
 
 def _resized(pool: Pool, size: int | None) -> Pool:

@@ -18,6 +18,7 @@ from cadr.data.benchmarks import BENCHMARKS, open_benchmark
 from cadr.data.pool import MISSING, chunks
 from cadr.data.reason import listed
 from cadr.data.sources.arrays import as_examples, read_npy, read_npz
+from cadr.data.sources.csv_file import CSV_SUFFIXES
 from cadr.data.sources.folder import LABELS, labelled_files
 from cadr.data.sources.images import SUFFIXES, decode_all, resize_all
 from cadr.data.sources.labels import index_labels
@@ -82,15 +83,15 @@ def open_blocks(spec: str, wanted: Wanted, labels: Path | None = None, root: str
         return _folder(path, labels, wanted)
     if labels is not None:
         raise PredictionDataError("--labels is for a folder of images; a table holds its labels in a column")
-    if suffix in (".csv", ".parquet", ".pq"):
+    if suffix in (*CSV_SUFFIXES, ".parquet", ".pq"):
         if images:
             raise PredictionDataError(f"{spec} is a table, but the model was trained on {_shown(wanted.shape)}")
-        return (table_blocks.open_csv if suffix == ".csv" else table_blocks.open_parquet)(path, wanted)
+        return (table_blocks.open_csv if suffix in CSV_SUFFIXES else table_blocks.open_parquet)(path, wanted)
     if suffix == ".npy":
         return _array(spec, read_npy(path), None, wanted)
     if suffix == ".npz":
         return _npz(path, wanted)
-    raise PredictionDataError(f"{spec}: expected a folder, or a file that ends in .npz, .npy, .csv or .parquet")
+    raise PredictionDataError(f"{spec}: expected a folder, or a file that ends in .npz, .npy, .csv, .tsv or .parquet")
 
 
 def _npz(path: Path, wanted: Wanted) -> Blocks:

@@ -10,6 +10,7 @@ from pathlib import Path
 from cadr.data.reason import listed, reason
 from cadr.errors import DataError
 
+CSV_SUFFIXES = (".csv", ".tsv")
 LABEL_HINT = "; say which one holds the labels with --label-column"
 
 
