@@ -5,11 +5,13 @@ through the plain module. The kernels themselves are tested on a Hopper GPU.
 """
 
 import copy
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.nn.grad import conv2d_weight
 
 from cadr.models import WideResNet28
 from cadr.models.fused import body, library, norms, units, weight_gradients
@@ -73,7 +75,7 @@ def conv(source, weights, norm, *, residual=None, z=None, table=None, keep=True)
 def weight_gradient(h, dz):
     x = pad_image(h, read(h))
     shape = (dz.shape[-1], x.shape[-1], 3, 3)
-    return torch.nn.grad.conv2d_weight(nchw(x), shape, nchw(dz), padding=1).permute(0, 2, 3, 1)
+    return conv2d_weight(nchw(x), shape, nchw(dz), padding=1).permute(0, 2, 3, 1)
 
 
 def statistics(tensor, norm, residual=None):
@@ -131,7 +133,7 @@ def tensor_code(monkeypatch):
 @pytest.mark.parametrize(("width", "side"), [(2, 32), (1, 32), (2, 24)])
 def test_the_calls_make_the_network_and_its_gradients(tensor_code, width, side):
     torch.manual_seed(0)
-    plain = WideResNet28(width=width).build(4, (3, side, side))
+    plain: Any = WideResNet28(width=width).build(4, (3, side, side))
     for layer in plain.modules():
         if isinstance(layer, nn.BatchNorm2d):
             nn.init.normal_(layer.weight, 1.0, 0.1)

@@ -46,7 +46,7 @@ def watched(name):
     step = Step(model, algorithm, ImageViews(), Inputs.of(images(), torch.device("cpu")), Optimiser(), training, 7)
     step.start(7)
     batch = step._make_batch(step.step)
-    step._make_batch = lambda _: batch  # type: ignore[method-assign]
+    step._make_batch = lambda step: batch  # type: ignore[method-assign]
     with Watch() as watch:
         step.compute()
     return watch.seen
