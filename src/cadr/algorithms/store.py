@@ -19,6 +19,9 @@ def classes(num_unlabelled: int) -> Tensor:
 def remember(store: Tensor, index: Tensor, values: Tensor) -> Tensor:
     """The store with the rows at `index` replaced.
 
-    Only a batch across the border of two epochs can hold an example twice; one of its two values is then kept.
+    A batch across the border of two epochs can hold an example twice; the later value is kept. Both places write it: a GPU
+    writes in any order, and a run must not depend on that.
     """
-    return store.index_copy(0, index, values)
+    place = torch.arange(len(index), device=index.device)
+    last = torch.where(index.unsqueeze(1) == index, place, 0).amax(1)
+    return store.index_copy(0, index, values[last])
