@@ -32,10 +32,16 @@ def _mix(bits: Tensor) -> Tensor:
     return bits ^ _shift_right(bits, 31)
 
 
+def _positions(n: int, device: torch.device) -> Tensor:
+    """1, 2, … times the golden ratio. The xor changes nothing but keeps the compiler's hands off: it would compute the
+    product as an index, in 32 bits."""
+    return (torch.arange(1, n + 1, device=device, dtype=torch.int64) ^ 0) * _GOLDEN
+
+
 def keys(seed: int, step: Tensor, streams: int) -> Tensor:
     """A key for each stream 0, 1, … of a step; `step` is an int64 scalar tensor on the device that will draw."""
     mixed = _mix(step + _signed((seed * 0xD1342543DE82EF95 + 1) % (1 << 64)))
-    return _mix(mixed[..., None] + torch.arange(1, streams + 1, device=step.device) * _GOLDEN)
+    return _mix(mixed[..., None] + _positions(streams, step.device))
 
 
 def key(seed: int, step: Tensor, stream: int) -> Tensor:
@@ -50,8 +56,7 @@ def split(parent: Tensor, stream: int) -> Tensor:
 
 def uniform(drawn_by: Tensor, *shape: int) -> Tensor:
     """float32 in [0, 1) with 24 random bits each."""
-    position = torch.arange(1, math.prod(shape) + 1, device=drawn_by.device, dtype=torch.int64)
-    bits = _mix(drawn_by + position * _GOLDEN)
+    bits = _mix(drawn_by + _positions(math.prod(shape), drawn_by.device))
     return (_shift_right(bits, 40).to(torch.float32) * 2.0**-24).reshape(shape)
 
 
