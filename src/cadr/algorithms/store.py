@@ -19,8 +19,8 @@ def classes(num_unlabelled: int) -> Tensor:
 def remember(store: Tensor, index: Tensor, values: Tensor) -> Tensor:
     """The store with the rows at `index` replaced.
 
-    A batch across the border of two epochs can hold an example twice; the later value is kept. Both places write it: a GPU
-    writes in any order, and a run must not depend on that.
+    A batch across the border of two epochs can hold an example twice; the later value is kept. Both places write it: a
+    GPU writes in any order, and a run must not depend on that.
     """
     place = torch.arange(len(index), device=index.device)
     last = torch.where(index.unsqueeze(1) == index, place, 0).amax(1)
