@@ -72,6 +72,8 @@ def power(steps: int) -> str:
 
 
 def minutes(records: Sequence[Record]) -> str:
+    """Mean minutes a run: of those that had the hardware to themselves, if there are any."""
+    records = [r for r in records if r.get("abreast", 1) == 1] or records
     mean = statistics.fmean(r["seconds"] for r in records) / 60
     abreast = max(r.get("abreast", 1) for r in records)
     return f"{mean:.1f} min" if abreast == 1 else f"{mean:.1f} min, {abreast} abreast"

@@ -52,7 +52,8 @@ def draw(methods: dict[str, Record], out: Path) -> None:
     for name, record in methods.items():
         steps, accuracy = zip(*record["curve"], strict=True)
         curve.plot(steps, accuracy, label=f"{name}: {record['median_10']:.2f} %")
-    curve.set(xlabel="step", ylabel="test accuracy, %", title="convergence", ylim=(0, 100))
+    curve.xaxis.set_major_formatter(lambda step, _: f"{step / 1000:g}")
+    curve.set(xlabel="steps, thousands", ylabel="test accuracy, %", title="convergence", ylim=(0, 100))
     curve.legend(loc="lower right")
     curve.grid(alpha=0.3)
     for panel, name in zip(matrices, panels, strict=True):

@@ -85,16 +85,16 @@ def headline(rows: Sequence[Row], cells: Cells, elsewhere: dict[str, Any]) -> st
 
 def recalls(records: Sequence[Record]) -> str:
     """Which classes are found and which are lost, where labels grow rarer from left to right."""
-    chosen = [r for r in records if plain(r) and r["row"].startswith("cifar10-gamma50-")]
+    chosen = [r for r in records if plain(r) and r["row"].startswith("cifar10-gamma")]
     if not chosen:
         return ""
     classes = len(chosen[0]["recall"])
     header = ["row", "steps", "seed", *(f"class {c}" for c in range(classes))]
     lines = [
         [r["row"], power(r["steps"]), str(r["seed"]), *(f"{value:.1f}" for value in r["recall"])]
-        for r in sorted(chosen, key=lambda r: (-r["steps"], r["row"], r["seed"]))
+        for r in sorted(chosen, key=lambda r: (-r["steps"], r["gamma"], r["row"], r["seed"]))
     ]
-    return "## Recall by class (%), CIFAR-10, γ = 50\n\n" + markdown(header, lines)
+    return "## Recall by class (%), CIFAR-10, labels rarer from left to right\n\n" + markdown(header, lines)
 
 
 def variants(records: Sequence[Record]) -> str:

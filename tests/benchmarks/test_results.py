@@ -15,7 +15,7 @@ ELSEWHERE = {"what": "FixMatch elsewhere", "steps": 2**20, "hours": 16, "hardwar
 def record(row, steps=2**17, seed=1, accuracy=90.0, **more):
     return {
         **{"dataset": "cifar10", "algorithm": row.rpartition("-")[2], "options": {}, "steps": steps, "seed": seed},
-        **{"row": row, "overrides": {}, "abreast": 1, "file": f"{row}-steps{steps}-seed{seed}.json"},
+        **{"row": row, "overrides": {}, "gamma": 50.0, "abreast": 1, "file": f"{row}-steps{steps}-seed{seed}.json"},
         **{"last": 1.0, "mean_10": 2.0, "median_10": accuracy, "median_20": 4.0, "best": 5.0, "gm": 88.5},
         "recall": [99.0, 78.04],
         **{
@@ -74,6 +74,12 @@ def test_a_cell_has_n_spread_steps_minutes_and_hardware_beside_the_published_num
     assert table(text, "Ablation: momentum", "2^17")[1]["μ = 0.99"] == expected
 
 
+def test_minutes_are_those_of_runs_that_had_the_gpu_to_themselves():
+    shared = record("cifar10-gamma50-cadr", seed=1, seconds=1500.0, abreast=2)
+    assert "(n = 1, 2^17 steps, 25.0 min, 2 abreast, NVIDIA H200)" in build(shared)
+    assert "(n = 2, 2^17 steps, 15.0 min, NVIDIA H200)" in build(shared, record("cifar10-gamma50-cadr", seed=2))
+
+
 def test_lengths_never_share_a_column():
     text = build(record("cifar10-gamma50-cadr"), record("cifar10-gamma50-cadr", steps=2**15, accuracy=80.0))
     assert table(text, "Table 1", "2^17")[1]["+ CADR"][3].startswith("**90.00**")
@@ -91,9 +97,10 @@ def test_a_changed_run_fills_no_cell_but_is_listed():
 
 
 def test_recall_by_class_is_shown_where_it_decides():
-    assert "Recall by class" not in build(record("cifar10-gamma20-cadr"))
-    text = build(record("cifar10-gamma50-cadr"))
-    assert "| cifar10-gamma50-cadr | 2^17 | 1 | 99.0 | 78.0 |" in text.split("## Recall by class")[1]
+    assert "Recall by class" not in build(record("cifar10-unlabelled-inverse20-cadr"))
+    text = build(record("cifar10-gamma100-cadr", gamma=100.0), record("cifar10-gamma20-cadr", gamma=20.0))
+    lines = text.split("## Recall by class")[1].split("\n\n")[1].splitlines()
+    assert lines[2:] == [f"| cifar10-gamma{gamma}-cadr | 2^17 | 1 | 99.0 | 78.0 |" for gamma in (20, 100)]
 
 
 def test_figure_4_shows_the_geometric_mean_and_runs_abreast_say_so():
