@@ -9,6 +9,7 @@ once for many steps; the captured step makes the next one's views while it train
 from __future__ import annotations
 
 import copy
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -242,6 +243,7 @@ class Step:
                 compute()
                 self.load(before)
         torch.cuda.current_stream(self.device).wait_stream(side)
+        gc.collect()  # a former run's graph that waits to be collected would spoil this one, were it destroyed meanwhile
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             compute()
