@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import math
 from dataclasses import dataclass
 
@@ -265,3 +266,20 @@ def test_a_captured_step_is_the_step(name, compiled):
         # By name: on a GPU the kernels lie in memory with the channels last.
         results.append({name: t.cpu() for name, t in step.tensors().items() if t.is_floating_point()})
     torch.testing.assert_close(*results, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_former_runs_graph_does_not_spoil_the_next_capture():
+    inputs, training = Inputs.of(images(), torch.device("cuda")), Training(steps=12, batch=4, ratio=3, compile="none")
+    thresholds = gc.get_threshold()
+    try:
+        gc.disable()  # the first step stays about, and is collected as soon as that is possible again
+        Step(network(), ALGORITHMS["cadr"](), ImageViews(), inputs, Optimiser(), training, longest=7).advance(2)
+        step = Step(network(), ALGORITHMS["cadr"](), ImageViews(), inputs, Optimiser(), training, longest=7)
+        gc.set_threshold(1)
+        gc.enable()
+        step.advance(2)
+    finally:
+        gc.enable()
+        gc.set_threshold(*thresholds)
+    assert step.graph is not None

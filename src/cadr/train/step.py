@@ -243,7 +243,7 @@ class Step:
                 compute()
                 self.load(before)
         torch.cuda.current_stream(self.device).wait_stream(side)
-        gc.collect()  # a former run's graph that waits to be collected would spoil this one, were it destroyed meanwhile
+        gc.collect()  # a former run's graph that still waits for it would spoil this one, were it destroyed meanwhile
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             compute()
