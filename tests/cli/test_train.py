@@ -98,6 +98,15 @@ def test_a_changed_run_is_refused_in_one_sentence(tmp_path, capsys):
     assert error.count("\n") == 1
 
 
+def test_a_mistake_does_not_take_the_folder(tmp_path, capsys):
+    """Some are found only when everything has been opened; the corrected command is not another run then."""
+    arguments = [*DIGITS, "--algorithm", "cadr", "--out", str(tmp_path / "run")]
+    assert main([*arguments, "--target-prior", "0.5", "0.5"]) == 2
+    assert "target_prior must have one number per class (10), not 2" in capsys.readouterr().err
+    assert main([*arguments, "--seed", str(2**63)]) == 2
+    assert main(arguments) == 0
+
+
 def test_a_folder_with_other_things_is_left_alone(tmp_path, capsys):
     """The pictures' own folder is easily named by mistake."""
     (tmp_path / "photos").mkdir()

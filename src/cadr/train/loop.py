@@ -24,7 +24,7 @@ from cadr.train.input_spec import InputSpec
 from cadr.train.inputs import Inputs
 from cadr.train.interrupt import Deferred
 from cadr.train.network import evaluate, logits_of
-from cadr.train.prepare import Prepared, check_unchanged, fingerprint, prepare
+from cadr.train.prepare import Prepared, check_unchanged, fingerprint, prepare, write
 from cadr.train.record import Record
 from cadr.train.report import (
     device_name,
@@ -160,6 +160,7 @@ class Run:
             if self.generations.current.number:
                 self.step = self._begin()
             self.step.load(rest)
+        write(self.prepared, self.folder)
         self.folder.rewind(self.step.done)
         self.folder.write(input_spec.FILE, self._input_spec().to_json())
         return problem

@@ -41,16 +41,20 @@ class Prepared:
 
 
 def prepare(config: Config, folder: RunFolder, pool: Pool | None, model: nn.Module | None) -> Prepared:
-    """Open what the configuration names; write config.toml and split.json, or compare with those that are there."""
+    """Open what the configuration names, and compare it with the config.toml that is there, if any."""
     check_unchanged(folder, config)
     prepared = _open(config, folder, pool, model, config.training.device)
     check_unchanged(folder, prepared.config)
+    return prepared
+
+
+def write(prepared: Prepared, folder: RunFolder) -> None:
+    """Say what the run is. Not before it can begin: a mistake would have to be repeated to use the folder again."""
     folder.write("config.toml", prepared.config.to_toml())
     if prepared.split is not None:
         prepared.split.write(folder.path / "split.json")
     if prepared.validation is not None:
         folder.write(validation.FILE, validation.to_json(prepared.validation))
-    return prepared
 
 
 def restore(folder: RunFolder, pool: Pool | None, model: nn.Module | None, device: str) -> Prepared:
