@@ -9,6 +9,7 @@ MODEL_CARD.md       what the model is, what it was trained on, how good it was, 
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import warnings
@@ -22,6 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from cadr.config import name_of
+from cadr.data.whole import whole
 from cadr.errors import ConfigError
 from cadr.evaluate.predictor import Predictor
 from cadr.model_card import model_card
@@ -66,17 +68,15 @@ def export_run(
     predictor, out = Predictor.load(run, model, "cpu"), Path(out)
     out.mkdir(parents=True, exist_ok=True)
     files = [file for name in formats for file in FORMATS[name](predictor, out)]
-    card = out / "MODEL_CARD.md"
-    card.write_text(model_card(Path(run), predictor, [file.name for file in files]), encoding="utf-8")
-    return [*files, card]
+    card = model_card(Path(run), predictor, [file.name for file in files])
+    return [*files, _write(out / "MODEL_CARD.md", card.encode())]
 
 
 def _safetensors(predictor: Predictor, out: Path) -> list[Path]:
     save = _needed("safetensors.torch", "safetensors", "safetensors").save  # save_file would keep the file from others
     weights = {name: value.contiguous() for name, value in predictor.model.state_dict().items()}
-    (out / "model.safetensors").write_bytes(save(weights))
-    (out / "model.json").write_text(json.dumps(_facts(predictor), indent=1) + "\n", "utf-8")
-    return [out / "model.safetensors", out / "model.json"]
+    facts = json.dumps(_facts(predictor), indent=1) + "\n"
+    return [_write(out / "model.safetensors", save(weights)), _write(out / "model.json", facts.encode())]
 
 
 def _facts(predictor: Predictor) -> dict[str, Any]:
@@ -107,14 +107,15 @@ def _facts(predictor: Predictor) -> dict[str, Any]:
 
 
 def _torch(predictor: Predictor, out: Path) -> list[Path]:
-    path = out / "model.pt2"
+    path, content = out / "model.pt2", io.BytesIO()  # writing to a full disk itself, PyTorch aborts the process
     program = _program(predictor)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        torch.export.save(program, path)
-        loaded = torch.export.load(path).module()
-    _compare(predictor, lambda x: loaded(torch.from_numpy(x)).detach().numpy(), path)
-    return [path]
+        torch.export.save(program, content)
+        content.seek(0)
+        loaded = torch.export.load(content).module()
+    _compare(predictor, lambda x: loaded(torch.from_numpy(x)).detach().numpy(), path.name)
+    return [_write(path, content.getvalue())]
 
 
 def _onnx(predictor: Predictor, out: Path) -> list[Path]:
@@ -134,12 +135,12 @@ def _onnx(predictor: Predictor, out: Path) -> list[Path]:
                 verbose=False,
                 external_data=False,
             )
-            made.save(str(path), external_data=False)
+            content = made.model_proto.SerializeToString()
     finally:
         logger.level = level
-    session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    _compare(predictor, lambda x: session.run(None, {session.get_inputs()[0].name: x})[0], path)
-    return [path]
+    session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    _compare(predictor, lambda x: session.run(None, {session.get_inputs()[0].name: x})[0], path.name)
+    return [_write(path, content)]
 
 
 def _program(predictor: Predictor) -> Any:
@@ -148,16 +149,21 @@ def _program(predictor: Predictor) -> Any:
     return torch.export.export(packaged, (torch.from_numpy(_some(predictor, 2)),), dynamic_shapes=rows)
 
 
-def _compare(predictor: Predictor, exported: Callable[[Any], Any], path: Path) -> None:
-    """What was exported must say what the run says, for other numbers of rows too; otherwise it is not kept."""
+def _write(path: Path, content: bytes) -> Path:
+    with whole(path) as new:
+        new.write_bytes(content)
+    return path
+
+
+def _compare(predictor: Predictor, exported: Callable[[Any], Any], name: str) -> None:
+    """What was exported must say what the run says, for other numbers of rows too; otherwise it is not written."""
     for rows in (1, _EXAMPLES):
         examples = _some(predictor, rows)
         with torch.inference_mode():
             expected = predictor.probabilities(examples).numpy()
         gap = float(np.abs(exported(examples) - expected).max())
         if not gap <= TOLERANCE:
-            path.unlink()
-            raise ConfigError(f"{path.name} differs from the run by {gap:.2g} in a probability, so it was not kept.")
+            raise ConfigError(f"{name} differs from the run by {gap:.2g} in a probability, so it was not kept.")
 
 
 def _some(predictor: Predictor, rows: int) -> Any:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cadr.data.split import SplitError
+from cadr.data.whole import WriteError
 from cadr.errors import ProtocolError
 from tests.data.loose import PROTOCOLS, Pool, Split, apply, make_split, open_data
 
@@ -52,9 +53,10 @@ def test_writing_replaces_whole_files(split, tmp_path, monkeypatch):
         raise OSError("disk full")
 
     monkeypatch.setattr("os.fsync", failing)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(WriteError, match="split.json could not be written: disk full"):
         split.write(path)
     assert path.read_text() == "old"
+    assert [f.name for f in tmp_path.iterdir()] == ["split.json"]
 
 
 def test_apply_hides_the_rest(pool, split):

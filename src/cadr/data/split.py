@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +16,7 @@ from cadr.data.pool import MISSING, Pool
 from cadr.data.protocols import Protocol
 from cadr.data.reason import reason
 from cadr.data.rows import held_out as held_out_rows
+from cadr.data.whole import whole
 from cadr.errors import DataError
 
 Indices = NDArray[np.int64]
@@ -60,14 +60,8 @@ class Split:
 
     def write(self, path: str | Path) -> None:
         """Write the file whole or not at all."""
-        path = Path(path)
-        new = path.with_name(path.name + ".new")
-        with new.open("w", encoding="utf-8") as file:
-            json.dump({**self._content(), "sha256": self.sha256}, file)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
+        with whole(Path(path)) as new:
+            new.write_text(json.dumps({**self._content(), "sha256": self.sha256}) + "\n", encoding="utf-8")
 
     @staticmethod
     def read(path: str | Path) -> Split:

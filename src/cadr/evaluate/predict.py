@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from cadr.data.sources.blocks import Block, Blocks, open_blocks
+from cadr.data.whole import whole
 from cadr.errors import ConfigError, DataError
 from cadr.evaluate.predictor import Predictor
 
@@ -86,20 +87,8 @@ def _new_columns(top: int, has_labels: bool) -> list[str]:
 
 
 @contextmanager
-def _whole(out: Path) -> Iterator[Path]:
-    """A file to write to that takes its name when it is complete, and leaves nothing behind when it is not."""
-    new = out.with_name(out.name + ".new")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        yield new
-        new.replace(out)
-    finally:
-        new.unlink(missing_ok=True)
-
-
-@contextmanager
 def _csv(out: Path, opened: Blocks, new: list[str]) -> Iterator[Callable[..., None]]:
-    with _whole(out) as path, path.open("w", encoding="utf-8", newline="") as file:
+    with whole(out) as path, path.open("w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file, lineterminator="\n")
         lines.writerow([*opened.columns, *new])
 
@@ -130,7 +119,7 @@ def _parquet(out: Path, opened: Blocks, new: list[str]) -> Iterator[Callable[...
     fields = [(name, opened.types.get(name, pa.int64() if name == "row" else pa.string())) for name in opened.columns]
     fields += [(name, kinds.get(name.split("_")[0], text)) for name in new]
     schema = pa.schema(fields)
-    with _whole(out) as path, parquet.ParquetWriter(path, schema) as file:
+    with whole(out) as path, parquet.ParquetWriter(path, schema) as file:
 
         def write(kept: list[Any], names: Any, best: Any, probabilities: Any, labels: Any, wrong: Any) -> None:
             words = pa.array(names.tolist(), pa.string())

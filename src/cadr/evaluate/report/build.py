@@ -12,6 +12,7 @@ from torch import nn
 
 from cadr.config import CHOICES
 from cadr.data.pool import Pool
+from cadr.data.whole import whole
 from cadr.errors import CadrError, ConfigError
 from cadr.evaluate.report.examples import disagreements, worth_labelling
 from cadr.evaluate.report.labels import Labels, labels_of
@@ -70,7 +71,8 @@ def write_report(
     Path(out).parent.mkdir(parents=True, exist_ok=True)  # before the work, which would be lost if it cannot be
     looks, problems = _look_all(read, pool, model, device, rows)
     page = render(_content(read, looks, problems, Path(out)))
-    Path(out).write_text(page, encoding="utf-8")
+    with whole(Path(out)) as new:
+        new.write_text(page, encoding="utf-8")
     return problems
 
 

@@ -1,0 +1,45 @@
+"""Files that are there as a whole or not at all: neither a full disk nor Ctrl-C leaves half of one behind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cadr.data.reason import reason
+from cadr.errors import DataError
+
+
+class WriteError(DataError):
+    """A file cannot be written."""
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """Where to write what takes the name `path` in the end; folders on the way there are made."""
+    special = path.exists() and not path.is_file()  # /dev/stdout cannot be replaced, nor can a folder
+    path = path if special else Path(os.path.realpath(path))  # a link stays one
+    new = path if special else path.with_name(path.name + ".new")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield new
+        if not special:
+            _sync(new)
+            new.replace(path)
+    except OSError as error:
+        if error.filename not in (None, str(new)):  # of something else, which was read meanwhile
+            raise
+        raise WriteError(f"{path} could not be written: {error.strerror or reason(error)}") from error
+    finally:
+        if not special:
+            new.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    """What a full disk refuses shows here at the latest, before the name is taken."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
