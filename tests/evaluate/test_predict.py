@@ -121,6 +121,17 @@ def test_parquet_in_and_out_keeps_types(trees, tmp_path):
     ]
 
 
+def test_a_column_called_row_keeps_what_it_holds(trees, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    x, _ = table(3)
+    data = write_csv(tmp_path / "new.csv", ["row", *COLUMNS], [[f"r{i}", *x[i]] for i in range(3)])
+    assert main(["predict", str(trees), str(data), "--out", str(tmp_path / "p.parquet")]) == 0
+    assert parquet.read_table(tmp_path / "p.parquet").column("row").to_pylist() == ["r0", "r1", "r2"]
+    np.save(tmp_path / "new.npy", x)
+    assert main(["predict", str(trees), str(tmp_path / "new.npy"), "--out", str(tmp_path / "p.parquet")]) == 0
+    assert parquet.read_table(tmp_path / "p.parquet").column("row").to_pylist() == [0, 1, 2]
+
+
 def test_python_reads_a_csv_as_arrow_does(trees, tmp_path, monkeypatch):
     pytest.importorskip("pyarrow")
     x, truth = table(300, seed=4)

@@ -116,7 +116,8 @@ def _parquet(out: Path, opened: Blocks, new: list[str]) -> Iterator[Callable[...
         ) from None
     text = pa.dictionary(pa.int32(), pa.string())
     kinds = {"probability": pa.float32(), "disagrees": pa.bool_()}
-    fields = [(name, opened.types.get(name, pa.int64() if name == "row" else pa.string())) for name in opened.columns]
+    other = pa.int64() if opened.numbered else pa.string()
+    fields = [(name, opened.types.get(name, other)) for name in opened.columns]
     fields += [(name, kinds.get(name.split("_")[0], text)) for name in new]
     schema = pa.schema(fields)
     with whole(out) as path, parquet.ParquetWriter(path, schema) as file:

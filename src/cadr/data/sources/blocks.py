@@ -57,12 +57,16 @@ class Block(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Rows to come. `types` are the Arrow types of the kept columns, where they have any but text."""
+    """Rows to come. `types` are the Arrow types of the kept columns, where they have any but text.
+
+    Rows that nothing identifies are `numbered`, in a column `row`; a table may have a column of that name itself.
+    """
 
     columns: list[str]
     has_labels: bool
     blocks: Iterator[Block]
     types: dict[str, Any]
+    numbered: bool = False
 
 
 def open_blocks(spec: str, wanted: Wanted, labels: Path | None = None, root: str | Path | None = None) -> Blocks:
@@ -132,7 +136,7 @@ def _array(name: str, array: NDArray[Any], labels: NDArray[np.int64] | None, wan
             yield Block(examples, None if labels is None else labels[start:stop], [list(range(start, stop))])
             start = stop
 
-    return Blocks(["row"], labels is not None, blocks(), {})
+    return Blocks(["row"], labels is not None, blocks(), {}, numbered=True)
 
 
 def _folder(root: Path, labels: Path | None, wanted: Wanted) -> Blocks:

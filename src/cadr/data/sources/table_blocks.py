@@ -39,7 +39,7 @@ def open_csv(path: Path, wanted: Wanted) -> Blocks:
         if start == 0:
             raise PredictionDataError(f"{path} has no rows, only the names of columns")
 
-    return Blocks([header[i] for i in kept] or ["row"], label_at is not None, blocks(), {})
+    return Blocks([header[i] for i in kept] or ["row"], label_at is not None, blocks(), {}, not kept)
 
 
 def _block(
@@ -158,7 +158,7 @@ def open_parquet(path: Path, wanted: Wanted) -> Blocks:
             raise TableError(f"{path} is damaged: {reason(error)}") from error
 
     types = {header[i]: schema.field(i).type for i in kept}
-    return Blocks([header[i] for i in kept] or ["row"], label_at is not None, blocks(), types)
+    return Blocks([header[i] for i in kept] or ["row"], label_at is not None, blocks(), types, not kept)
 
 
 def _column(path: Path, name: str, values: Any, start: int) -> NDArray[Any]:
