@@ -53,7 +53,7 @@ def test_writing_replaces_whole_files(split, tmp_path, monkeypatch):
         raise OSError("disk full")
 
     monkeypatch.setattr("os.fsync", failing)
-    with pytest.raises(WriteError, match="split.json could not be written: disk full"):
+    with pytest.raises(WriteError, match=r"split\.json could not be written: disk full"):
         split.write(path)
     assert path.read_text() == "old"
     assert [f.name for f in tmp_path.iterdir()] == ["split.json"]
