@@ -31,6 +31,10 @@ def test_text_labels_are_put_in_order():
     numbered = from_arrays(np.zeros((4, 2), np.float32), np.array(["10", "9", "-1", "2"]))
     assert numbered.class_names == ("2", "9", "10")
     assert numbered.labels.tolist() == [2, 1, -1, 0]
+    for missing in ("-1", "-1.0"):
+        words = from_arrays(np.zeros((4, 2), np.float32), np.array(["dog", missing, "cat", missing]))
+        assert words.class_names == ("cat", "dog")
+        assert words.labels.tolist() == [1, -1, 0, -1]
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])

@@ -12,6 +12,7 @@ from cadr.data.pool import MISSING, chunks
 from cadr.data.reason import listed
 from cadr.errors import DataError
 
+NO_LABEL = {"", str(MISSING), f"{MISSING:.1f}"}  # as text; the last is what pandas makes of whole numbers with gaps
 MANY = 1 << 20  # more classes than anybody has
 _NOT_AVAILABLE = {"na", "n/a", "nan", "null", "<na>"}  # what R, pandas and databases write for a missing value
 
@@ -46,21 +47,21 @@ def encode_labels(
 
 
 def class_order(source: str, labels: Iterable[str]) -> tuple[str, ...]:
-    """The classes among labels as text: numbers by size if all are whole numbers (−1 is missing), else by alphabet."""
-    names = set(labels) - {""}
+    """The classes among labels as text: numbers by size if all are whole numbers, else by alphabet."""
+    names = set(labels) - NO_LABEL
     for name in sorted(names):
         if name.lower() in _NOT_AVAILABLE:
             raise LabelError(
                 f"{source}: the label {name!r} looks like a missing one; leave it blank, or rename the class"
             )
     if all(_is_whole(name) for name in names):
-        return tuple(sorted(names - {str(MISSING)}, key=lambda name: (int(name), name)))
+        return tuple(sorted(names, key=lambda name: (int(name), name)))
     return tuple(sorted(names))
 
 
 def index_labels(name: str, labels: list[str], names: tuple[str, ...]) -> NDArray[np.int64]:
     """Indices of labels as text; blank is missing, and so is −1 unless a class is called that."""
-    index = {"": MISSING, str(MISSING): MISSING} | {n: i for i, n in enumerate(names)}
+    index = dict.fromkeys(NO_LABEL, MISSING) | {n: i for i, n in enumerate(names)}
     try:
         return np.array([index[label] for label in labels], dtype=np.int64)
     except KeyError as error:
