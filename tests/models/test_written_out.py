@@ -13,9 +13,11 @@ from torch import nn
 from torch.nn import functional as F
 from torch.nn.grad import conv2d_weight
 
+from cadr.beside import Beside
 from cadr.models import WideResNet28
-from cadr.models.fused import body, library, norms, units, weight_gradients
+from cadr.models.fused import aside, body, library, norms, units, weight_gradients
 from cadr.models.fused.library import nchw, nhwc
+from tests.streams import Streams
 
 SLOPE = 0.1
 
@@ -97,26 +99,12 @@ def input_gradient(g, z, table, *, masked, residual=None):
     return dz if residual is None else dz + residual
 
 
-class AtOnce:
-    """In place of the second stream."""
-
-    def __init__(self, device):
-        self.gradients = {}
-
-    def add(self, parameter, make, *arguments):
-        self.gradients[parameter] = make(*arguments)
-
-    def join(self):
-        return self.gradients
-
-
 @pytest.fixture
 def tensor_code(monkeypatch):
     for module in (units, body):
         monkeypatch.setattr(module, "conv", conv)
     monkeypatch.setattr(weight_gradients, "weight_gradient", weight_gradient)
     monkeypatch.setattr(body, "weight_gradient", weight_gradient)
-    monkeypatch.setattr(body, "Aside", AtOnce)
     for each in (statistics, activate, gradient_sums, input_gradient):
         monkeypatch.setattr(norms, each.__name__, each)
     convolve, back = library.convolve, library._back
@@ -151,3 +139,17 @@ def test_the_calls_make_the_network_and_its_gradients(tensor_code, width, side):
     for (name, ours), theirs in zip(written.named_parameters(), plain.parameters(), strict=True):
         error = (ours.grad - theirs.grad).norm() / theirs.grad.norm()
         assert error < 0.02, (name, error)  # the gradient enters in bf16
+
+
+@pytest.mark.parametrize(("width", "side"), [(2, 32), (1, 32)])
+def test_gradients_of_weights_are_waited_for_and_what_they_read_is_kept(tensor_code, monkeypatch, width, side):
+    network: Any = WideResNet28(width=width).build(4, (3, side, side))
+    images = torch.randn(2, 3, side, side).to(memory_format=torch.channels_last)
+    with Streams(monkeypatch) as streams:
+        beside = Beside(torch.device("cuda"))
+        monkeypatch.setattr(aside, "_beside", lambda device: beside)
+        pooled = body.body(network, images)
+        again = body.body(network, images)  # as methods do that call the network more than once
+        (pooled.square().sum() + again.sum()).backward()
+    assert streams.beside > 20
+    assert streams.races == []

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from cadr.algorithms import Algorithm, Batch, Output, Refreshing
+from cadr.beside import Beside
 from cadr.config import Optimiser, Training
 from cadr.data import draw
 from cadr.data.batches import LABELLED, UNLABELLED, balanced_indices, indices
@@ -25,7 +26,6 @@ from cadr.errors import CheckpointError
 from cadr.metrics import count_pseudo_labels
 from cadr.models import fused
 from cadr.train.auxiliary import MARK
-from cadr.train.beside import Beside
 from cadr.train.flat import Flat
 from cadr.train.generations import Generation
 from cadr.train.inputs import Inputs

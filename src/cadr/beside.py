@@ -1,4 +1,4 @@
-"""Small work that a step need not wait for, on a second stream of the GPU."""
+"""A second stream of the GPU, beside the first. In a captured step the two are branches of the graph."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import torch
 
 
 class Beside:
-    """Dozens of tiny kernels take as long as a large one, but leave the GPU to others. On a CPU all is done in turn.
+    """Work that is not waited for at once: small kernels leave most of the GPU to others. On a CPU all is done in turn.
 
-    What is read or made beside must live until `join`.
+    What is read beside must live until `join`: memory that was given back could be written to meanwhile. What is made
+    beside may be read from then on.
     """
 
     def __init__(self, device: torch.device) -> None:
-        self._device, self._open = device, False
+        self._device = device
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 
     @contextmanager
@@ -25,11 +26,9 @@ class Beside:
             yield
             return
         self._stream.wait_stream(torch.cuda.current_stream(self._device))
-        self._open = True
         with torch.cuda.stream(self._stream):
             yield
 
     def join(self) -> None:
-        if self._stream is not None and self._open:
+        if self._stream is not None:
             torch.cuda.current_stream(self._device).wait_stream(self._stream)
-            self._open = False
