@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import check_estimator
@@ -78,7 +78,7 @@ def test_pickling(fitted):
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
-@pytest.mark.parametrize("missing", [None, float("nan")])
+@pytest.mark.parametrize("missing", [None, float("nan"), "", "-1"])
 def test_string_labels(missing):
     X, truth, y = blobs()
     names = np.array(["ash", "birch", "oak"])
@@ -117,6 +117,14 @@ def test_pipeline_and_grid_search():
     grid = GridSearchCV(pipeline, {"cadrclassifier__algorithm": ["fixmatch", "cadr"]}, cv=2).fit(X, y)
     assert (grid.predict(X) == truth).mean() > 0.9
     assert np.isfinite(grid.cv_results_["mean_test_score"]).all()
+
+
+@pytest.mark.parametrize("missing", ["", "-1"])
+def test_text_with_gaps_is_cross_validated(missing):
+    X, _, y = blobs()
+    strings = np.where(y < 0, missing, np.array(["ash", "birch", "oak"])[y])
+    scores = cross_val_score(CADRClassifier(steps=50, random_state=0, **FAST), X, strings, cv=2)
+    assert scores.min() > 0.9  # not of a class that means nothing is known
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

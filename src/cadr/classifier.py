@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 from cadr.config import Config
 from cadr.data.pool import MISSING, Pool
 from cadr.data.sources.arrays import as_examples
+from cadr.data.sources.labels import NO_LABEL
 from cadr.errors import DataError
 from cadr.evaluate.predictor import Predictor
 from cadr.train import train
@@ -37,7 +38,8 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier for labels that are missing not at random (Hu et al., ICLR 2022), and every other method here.
 
     Rows are features (n, d), which are standardised, or uint8 images (n, h, w, c). A label is missing where `y` is −1,
-    or None or NaN. What is left None is chosen by the data.
+    or None or NaN; among text also where it is blank, which scikit-learn's own splitting into folds takes and None it
+    does not. What is left None is chosen by the data.
 
     Parameters: `algorithm` is a method's name, `model` a network's; `steps`, `batch` (labelled rows a step), `ratio`
     (unlabelled rows for each) and `lr` are those of training; `validation` is the share of the labels that is held out
@@ -188,7 +190,7 @@ def _known(y: Any, n: int) -> tuple[NDArray[np.bool_], NDArray[Any]]:
         known = ~np.isnan(y) & (y != MISSING)
         values = y[known]
     else:
-        known = y != MISSING if y.dtype.kind in "iu" else np.ones(n, dtype=bool)
+        known = ~np.isin(y, [*NO_LABEL]) if y.dtype.kind == "U" else y != MISSING
         values = y[known]
     if not known.any():
         raise DataError("every label in y is missing; label at least one row of each class")
@@ -198,4 +200,6 @@ def _known(y: Any, n: int) -> tuple[NDArray[np.bool_], NDArray[Any]]:
 def _is_missing(value: Any) -> bool:
     if value is None or type(value).__name__ == "NAType":
         return True
-    return (isinstance(value, float) and np.isnan(value)) or (not isinstance(value, str | bool) and value == MISSING)
+    if isinstance(value, str):
+        return value in NO_LABEL
+    return bool((isinstance(value, float) and np.isnan(value)) or value == MISSING)
