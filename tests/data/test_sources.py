@@ -128,6 +128,18 @@ def test_images_not_in_the_csv_are_unlabelled(tmp_path):
     assert open_data(tmp_path, label_column="kind").labels.tolist() == [0, -1, 1]
 
 
+def test_what_systems_hide_among_images_is_none(tmp_path):
+    for name in ("a.png", "b.png", "c.png", ".named.png"):
+        write_image(tmp_path / name, COLOUR)
+    for name in ("._a.png", ".thumbnails/b.png", "__MACOSX/._c.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"Mac OS X")
+    (tmp_path / "labels.csv").write_text("file,label\na.png,0\nc.png,1\n.named.png,1\n")
+    pool = open_data(tmp_path)
+    assert pool.identifiers == (".named.png", "a.png", "b.png", "c.png")
+    assert pool.labels.tolist() == [1, 0, -1, 1]
+
+
 def test_resizing_and_colour_models(tmp_path):
     wide = np.tile(COLOUR, (1, 3, 1))
     write_image(tmp_path / "a" / "wide.png", wide)

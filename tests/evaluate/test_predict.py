@@ -163,6 +163,7 @@ def test_arrays(trees, tmp_path):
 def test_images_by_name_with_and_without_labels(squares, tmp_path):
     images = write_images(tmp_path / "new" / "light", 6)
     write_images(tmp_path / "new" / "elsewhere", 2)
+    (tmp_path / "new" / "elsewhere" / "._000.png").write_bytes(b"Mac OS X")
     found = predict_file(squares, str(tmp_path / "new"), tmp_path / "p.csv", device="cpu")
     rows = read(tmp_path / "p.csv")
     assert [row["file"] for row in rows][:3] == ["elsewhere/000.png", "elsewhere/001.png", "light/000.png"]

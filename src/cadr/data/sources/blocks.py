@@ -19,8 +19,8 @@ from cadr.data.pool import MISSING, chunks
 from cadr.data.reason import listed
 from cadr.data.sources.arrays import as_examples, read_npy, read_npz
 from cadr.data.sources.csv_file import CSV_SUFFIXES
-from cadr.data.sources.folder import LABELS, labelled_files
-from cadr.data.sources.images import SUFFIXES, decode_all, resize_all
+from cadr.data.sources.folder import LABELS, images_under, labelled_files
+from cadr.data.sources.images import decode_all, resize_all
 from cadr.data.sources.labels import index_labels
 from cadr.errors import DataError
 
@@ -141,14 +141,12 @@ def _array(name: str, array: NDArray[Any], labels: NDArray[np.int64] | None, wan
 
 def _folder(root: Path, labels: Path | None, wanted: Wanted) -> Blocks:
     """Images under a folder; without a CSV of labels the name of a class's folder is a label."""
-    files = sorted((f for f in root.rglob("*") if f.suffix.lower() in SUFFIXES and f.is_file()), key=str)
-    if not files:
-        raise PredictionDataError(f"{root}: there are no images ({', '.join(sorted(SUFFIXES))})")
     if labels is None and (root / LABELS).is_file():
         labels = root / LABELS
+    found = {} if labels is None else labelled_files(root, labels, "file", wanted.label_column)
+    files = images_under(root, found)
     names = [f.relative_to(root) for f in files]
     if labels is not None:
-        found = labelled_files(root, labels, "file", wanted.label_column)
         texts = [found.get(f, "") for f in files]
     else:
         texts = [n.parts[0] if len(n.parts) > 1 and n.parts[0] in wanted.class_names else "" for n in names]

@@ -7,6 +7,7 @@ that the CSV does not name.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -69,9 +70,7 @@ def _by_class(root: Path, size: int | None) -> Pool:
 
 def _plain(root: Path, labels: Path, label_column: str, size: int | None) -> Pool:
     listed = labelled_files(root, labels, "file", label_column)
-    files = sorted((f for f in root.rglob("*") if f.suffix.lower() in SUFFIXES and f.is_file()), key=str)
-    if not files:
-        raise FolderError(f"{root}: there are no images ({', '.join(sorted(SUFFIXES))})")
+    files = images_under(root, listed)
     texts = [listed.get(f, "") for f in files]
     names = class_order(str(labels), texts)
     return Pool(
@@ -81,6 +80,14 @@ def _plain(root: Path, labels: Path, label_column: str, size: int | None) -> Poo
         name=root.resolve().name,
         identifiers=_relative(root, files),
     )
+
+
+def images_under(root: Path, named: Iterable[Path] = ()) -> list[Path]:
+    """Images anywhere under a folder, in order of name: those that are named, and all that are not hidden."""
+    found = {f for f in root.rglob("*") if f.suffix.lower() in SUFFIXES and f.is_file() and not _hidden(root, f)}
+    if not (found := found.union(named)):
+        raise FolderError(f"{root}: there are no images ({', '.join(sorted(SUFFIXES))})")
+    return sorted(found, key=str)
 
 
 def labelled_files(root: Path, labels: Path, file_column: str, label_column: str) -> dict[Path, str]:
@@ -136,7 +143,12 @@ def _images(folder: Path) -> list[Path]:
 
 def _visible(folder: Path) -> list[Path]:
     """What the folder holds, in order of name, less what systems hide there."""
-    return sorted((f for f in folder.iterdir() if not f.name.startswith(".") and f.name != "Thumbs.db"), key=str)
+    return sorted((f for f in folder.iterdir() if not _hidden(folder, f) and f.name != "Thumbs.db"), key=str)
+
+
+def _hidden(root: Path, file: Path) -> bool:
+    """As ._001.jpg, which macOS writes beside 001.jpg on other disks, and is no picture."""
+    return any(part.startswith(".") for part in file.relative_to(root).parts)
 
 
 def _relative(root: Path, files: list[Path]) -> tuple[str, ...]:
