@@ -80,6 +80,17 @@ def test_flags_for_a_table(name, tmp_path, capsys):
     assert words in failed(capsys, ["train", str(data), *steps, *flags, "--out", str(tmp_path / "run")])
 
 
+@pytest.mark.parametrize("name", ["", "Unnamed: 0"])
+def test_row_numbers_are_no_feature(name, tmp_path, capsys):
+    """What pandas' to_csv and R's write.csv put first unless they are told not to."""
+    data = write_csv(tmp_path / "mine.csv", [name, "a", "b", "label"], [[i, *row] for i, row in enumerate(ROWS)])
+    arguments = ["train", str(data), *TINY, "--out", str(tmp_path / "run")]
+    assert f"leave the column out with --ignore-columns '{name}'" in failed(capsys, arguments)
+    assert main([*arguments, "--ignore-columns", name]) == 0
+    assert main(["predict", str(tmp_path / "run"), str(data), "--out", str(tmp_path / "p.csv")]) == 0
+    assert (tmp_path / "p.csv").read_text().splitlines()[1].startswith("0,")
+
+
 def test_no_label_missing_is_no_mistake(tmp_path, capsys):
     data = write_csv(tmp_path / "mine.csv", ["a", "b", "label"], ROWS)
     assert main(["train", str(data), *TINY, "--out", str(tmp_path / "run")]) == 0

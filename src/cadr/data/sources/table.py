@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from cadr.errors import DataError
 
 LARGEST = float(np.finfo(np.float32).max)
 ROWS = 4096  # turned into numbers together
+_ROW_NUMBERS = ("", "Unnamed: 0", "__index_level_0__")  # to CSV; to CSV, read and written again; to Parquet
 
 
 class TableError(DataError):
@@ -86,6 +88,12 @@ def _pool(
 
 def _feature_columns(path: Path, header: list[str], label_at: int, ignored: tuple[str, ...]) -> list[int]:
     out = {label_at} | {column(path, header, name) for name in ignored}
+    for name in (header[i] for i in range(len(header)) if i not in out):
+        if name in _ROW_NUMBERS:
+            raise TableError(
+                f"{path}: column {name!r} looks like row numbers, which pandas and R write; nothing can be learned from "
+                f"them: leave the column out with --ignore-columns {shlex.quote(name)}, or give it a name"
+            )
     return [i for i in range(len(header)) if i not in out]
 
 
