@@ -91,8 +91,8 @@ def _feature_columns(path: Path, header: list[str], label_at: int, ignored: tupl
     for name in (header[i] for i in range(len(header)) if i not in out):
         if name in _ROW_NUMBERS:
             raise TableError(
-                f"{path}: column {name!r} looks like row numbers, which pandas and R write; nothing can be learned from "
-                f"them: leave the column out with --ignore-columns {shlex.quote(name)}, or give it a name"
+                f"{path}: column {name!r} looks like row numbers, as pandas and R write them; nothing can be learned "
+                f"from them: leave the column out with --ignore-columns {shlex.quote(name)}, or give it a name"
             )
     return [i for i in range(len(header)) if i not in out]
 
