@@ -121,9 +121,10 @@ def test_what_the_data_choose_is_said_in_flags(tmp_path, capsys):
     labels = np.array([0, 1] * 5 + [-1] * 30)
     np.savez(tmp_path / "x.npz", x=rng.integers(0, 255, (40, 8, 8), dtype=np.uint8), y=labels)
     flags = ["--steps", "4", "--batch", "4", "--ratio", "2", "--device", "cpu"]
-    arguments = ["train", str(tmp_path / "x.npz"), *flags, "--out", str(tmp_path / "run")]
+    arguments = ["train", str(tmp_path / "x.npz"), *flags, "--out", str(tmp_path / "my run")]
     assert main(arguments) == 0
     text = capsys.readouterr().out
+    assert f"cadr predict '{tmp_path / 'my run'}' DATA" in text  # fit for a shell
     assert re.search(r"Chosen by the data: --model \w+ --lr 0.1 --ema [\d.]+ --evaluations 50\n", text)
     assert "add --no-flip where left and right matter" in text
     assert main(arguments) == 0

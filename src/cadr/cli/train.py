@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 from argparse import Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
@@ -75,8 +76,9 @@ def run(namespace: Namespace) -> int:
         words := caution(result["median_10"], examples_judged(out), result["evaluated_on"])
     ):
         print(words)
-    print(f"Next: cadr evaluate {out} (every class), cadr report {out} (a page to look at),")
-    print(f"      cadr predict {out} DATA --out predictions.csv")
+    run_folder = shlex.quote(str(out))  # to be copied into a shell
+    print(f"Next: cadr evaluate {run_folder} (every class), cadr report {run_folder} (a page to look at),")
+    print(f"      cadr predict {run_folder} DATA --out predictions.csv")
     return 0
 
 
