@@ -1,11 +1,14 @@
 """Waiting for processes that may have been killed."""
 
+import multiprocessing
+import os
 import queue
+import signal
 from types import SimpleNamespace
 
 import pytest
 
-from cadr.cli.runs import _next
+from cadr.cli.runs import _next, _work
 from cadr.errors import TrainingError
 
 
@@ -38,3 +41,16 @@ def test_a_killed_process_is_no_endless_wait():
 def test_a_defect_in_a_process_is_not_put_down_to_the_input():
     with pytest.raises(RuntimeError, match="traceback stands above"):
         _next(Answers(3), workers(1, None))
+
+
+def ask_late():
+    _work(SimpleNamespace(get=lambda: None), None)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_process_that_is_told_to_stop_when_it_is_done_says_nothing(capfd):
+    process = multiprocessing.get_context("spawn").Process(target=ask_late)
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGTERM
+    assert "Traceback" not in capfd.readouterr().err

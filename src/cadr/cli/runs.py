@@ -104,6 +104,8 @@ def _work(tasks: Any, answers: Any) -> None:
                 answers.put((index, error))
     except KeyboardInterrupt:
         answers.cancel_join_thread()
+    finally:  # nothing is left to save: a late request to stop ends the process, without a traceback of its shutdown
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _quietly(job: Job) -> Result:
