@@ -97,7 +97,7 @@ def eager(inputs: Inputs, algorithm: str, tf32: bool) -> dict[str, float]:
     step.model.register_forward_pre_hook(lambda _model, inputs: (inputs[0].contiguous(),))
     torch.backends.cudnn.allow_tf32 = tf32
     torch.backends.cuda.matmul.allow_tf32 = False
-    step._upload(0, STEPS)
+    step.rows.upload(0, STEPS)
     for _ in range(5):
         step.compute()
     torch.cuda.synchronize()

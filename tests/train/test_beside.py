@@ -18,8 +18,8 @@ def ahead(name):
     algorithm, training = ALGORITHMS[name](), Training(steps=12, batch=4, ratio=3, seed=5)
     model = widen(network(), 3, algorithm.auxiliary, 5)
     step = Step(model, algorithm, ImageViews(), Inputs.of(images(), CPU), Optimiser(), training, longest=3)
-    step.looks_ahead = True
     step.start(3)
+    step.ready = step._make_batch(step.step)
     return step
 
 

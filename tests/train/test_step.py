@@ -19,9 +19,11 @@ from cadr.data.batches import LABELLED, UNLABELLED, balanced_indices, indices
 from cadr.data.pool import Pool
 from cadr.train.auxiliary import widen
 from cadr.train.flat import Flat
+from cadr.train.generations import Generation
 from cadr.train.inputs import Inputs
 from cadr.train.optimise import learning_rate, update
 from cadr.train.passes import Network
+from cadr.train.rows import Rows
 from cadr.train.step import Step
 from cadr.views import FeatureViews, ImageViews, to_model
 from tests.train import tiny
@@ -106,22 +108,63 @@ def test_step_equals_a_plain_loop(name):
         torch.testing.assert_close(step.state[key], kept, rtol=1e-4, atol=1e-6)
 
 
-def test_a_step_that_looks_ahead_is_the_step():
-    steps = []
+@pytest.mark.parametrize("name", [name for name, kind in ALGORITHMS.items() if kind().capturable])
+def test_a_step_that_looks_ahead_is_the_step(name):
+    algorithm, steps = ALGORITHMS[name](), []
     for _ in range(2):
-        training = Training(steps=20, batch=4, ratio=3, seed=5)
-        inputs = Inputs.of(images(), CPU)
-        steps.append(Step(network(), ALGORITHMS["cadr"](), ImageViews(), inputs, Optimiser(), training, longest=7))
+        training, generation = Training(steps=20, batch=4, ratio=3, seed=5), Generation(0, 2, 20)
+        model, inputs = widen(network(), 3, algorithm.auxiliary, 5), Inputs.of(images(), CPU)
+        steps.append(Step(model, algorithm, ImageViews(), inputs, Optimiser(), training, 7, generation))
     plain, ahead = steps
-    ahead.looks_ahead = True
-    for n in (5, 7, 1):  # the second time the table is full: what lies beyond its end is made anew
-        plain.advance(n)
-        ahead.start(n)
-        for _ in range(n):
-            ahead.compute_ahead()
-        ahead.done += n
+    assert ahead.looks_ahead
+    ahead.start(5)
+    ahead.ready = ahead._make_batch(ahead.step)
+    memory = [part.data_ptr() for part in ahead.ready]
+    ahead.compute = ahead.compute_ahead  # type: ignore[method-assign]
+    for n, done in ((5, 5), (7, 7), (6, 2), (1, 1)):  # the table holds seven: beyond its end all is made anew
+        plain.advance(done)
+        ahead.advance(n, stop=lambda: ahead.done == plain.done)
+    before = {name: value.clone() for name, value in ahead.tensors().items()}
+    ahead.advance(1)
+    ahead.load(before)  # as if it went on from a checkpoint
+    for step in steps:
+        step.advance(2)
     for name, value in plain.tensors().items():
         assert torch.equal(ahead.tensors()[name], value), name
+    assert [part.data_ptr() for part in ahead.ready] == memory  # which a captured step reads
+
+
+def test_rows_are_those_of_the_step_however_they_are_uploaded():
+    training, pool = Training(steps=20, batch=4, ratio=3, seed=5), images()
+    for balanced in (False, True):
+        rows = Rows(Inputs.of(pool, CPU), training, balanced, 7)
+        for start, stop in ((0, 5), (0, 5), (5, 12), (3, 9), (9, 15), (0, 5)):
+            rows.upload(start, stop)
+            rows.make(stop, stop + 6)  # in vain, if something else is wanted
+            for k in range(start, stop):
+                labelled, position = rows.of(torch.tensor(k))
+                drawn = indices(5, LABELLED, 12, 4, k, k + 1)[0]
+                if balanced:
+                    drawn = balanced_indices(5, LABELLED, pool.labels[:12], 4, k, k + 1)[0]
+                assert labelled.tolist() == drawn.tolist()  # the first twelve are the labelled ones
+                assert position.tolist() == indices(5, UNLABELLED, 34, 12, k, k + 1)[0].tolist()
+
+
+def test_rows_are_drawn_once_for_start_and_advance(monkeypatch):
+    training = Training(steps=20, batch=4, ratio=3, seed=5)
+    step = Step(network(), ALGORITHMS["cadr"](), ImageViews(), Inputs.of(images(), CPU), Optimiser(), training, 7)
+    drawn = []
+
+    def draw_rows(start, stop):
+        drawn.append((start, stop))
+        return Rows._rows(step.rows, start, stop)
+
+    monkeypatch.setattr(step.rows, "_rows", draw_rows)
+    for _ in range(2):
+        step.start(7)
+        step.advance(7)
+        step.rows.make(step.done, step.done + 7)  # as on a GPU, while it works
+    assert drawn == [(0, 7), (7, 14), (14, 21)]
 
 
 @dataclass(frozen=True)
@@ -166,6 +209,7 @@ def test_the_averaged_model_has_averaged_weights_and_the_latest_statistics():
 def test_views_that_learn_are_probed_with_labelled_examples_and_the_averaged_model():
     views, training = ImageViews(strong="ctaugment"), Training(steps=9, batch=4, ratio=3, seed=5)
     step = Step(network(), ALGORITHMS["fixmatch"](), views, Inputs.of(images(), CPU), Optimiser(), training, 4)
+    assert not step.looks_ahead  # the next strong views are up to what is learned now
     rates = step.view_state["rates"].clone()
     average = copy.deepcopy(step.average_model)
     step.advance(1)

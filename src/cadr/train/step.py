@@ -9,11 +9,9 @@ once for many steps; the captured step makes the next one's views while it train
 from __future__ import annotations
 
 import copy
-import gc
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -21,17 +19,18 @@ from cadr.algorithms import Algorithm, Batch, Output, Refreshing
 from cadr.beside import Beside
 from cadr.config import Optimiser, Training
 from cadr.data import draw
-from cadr.data.batches import LABELLED, UNLABELLED, balanced_indices, indices
 from cadr.errors import CheckpointError
 from cadr.metrics import count_pseudo_labels
 from cadr.models import fused
 from cadr.train.auxiliary import MARK
+from cadr.train.capture import capture
 from cadr.train.flat import Flat
 from cadr.train.generations import Generation
 from cadr.train.inputs import Inputs
 from cadr.train.network import call, is_half
 from cadr.train.optimise import learning_rate, update
 from cadr.train.passes import Network
+from cadr.train.rows import Rows
 
 _WEAK_LABELLED, _WEAK, _STRONG, _PROBE, _METHOD, _MORE = range(6)  # streams of random numbers
 
@@ -58,9 +57,9 @@ class Step:
         self.dtype = torch.bfloat16 if self.half else torch.float32
         self.on_gpu = self.device.type == "cuda"
         self.captures = self.on_gpu and algorithm.capturable
-        self.looks_ahead = self.captures and not _views_learn(views)
+        self.views_learn = bool(getattr(views, "learns", False))
+        self.looks_ahead = not self.views_learn  # else the next step's views depend on how this one goes
         self.refreshing = algorithm if isinstance(algorithm, Refreshing) else None
-        self.balanced = getattr(algorithm, "balanced_labels", False)
 
         if self.on_gpu:
             # Shapes never change: the fastest convolution is worth searching for. And bf16 is coarser than TF32.
@@ -92,11 +91,9 @@ class Step:
         self.prior = torch.full((classes,), 1.0 / classes, device=self.device)
         self.term_names: list[str] = []
 
-        self.table = torch.zeros(longest, training.batch * (1 + training.ratio), dtype=torch.int64, device=self.device)
-        self.table_start = torch.zeros((), dtype=torch.int64, device=self.device)
-        self._ahead: tuple[int, int, Tensor] | None = None
+        self.rows = Rows(inputs, training, algorithm.balanced_labels, longest)
         self.beside = Beside(self.device)
-        self.ready: Batch | None = None  # of the coming step, where the step looks ahead
+        self.ready: Batch | None = None  # of the coming step, where a captured one looks ahead; always the same memory
         self.graph: torch.cuda.CUDAGraph | None = None
         self._compile(training.compile)
 
@@ -135,7 +132,7 @@ class Step:
             self.note(batch.index, terms.detach(), output)
         gradients = torch.autograd.grad(terms.sum(), self.parameters, materialize_grads=True)
         with torch.no_grad():
-            if _views_learn(self.views):
+            if self.views_learn:
                 self._learn_views()
             self.flat.collect(self.gradient, gradients)
             self.beside.join()
@@ -146,7 +143,7 @@ class Step:
         keys = draw.keys(self.training.seed, step, _MORE + weak_views + strong_views)
         weak_keys = [keys[_WEAK], *keys[_MORE : _MORE + weak_views - 1]]
         strong_keys = [keys[_STRONG], *keys[_MORE + weak_views :]][:strong_views]
-        labelled, position = self._drawn(step)
+        labelled, position = self.rows.of(step)
         seen, unseen = inputs.examples[labelled], inputs.examples[inputs.stream[position]]
         views = (
             self.views.weak(seen, keys[_WEAK_LABELLED]),
@@ -157,16 +154,9 @@ class Step:
         within = step - self.generation.start
         return Batch(first, inputs.labels[labelled], weak, strong, position, keys[_METHOD], within)
 
-    def _drawn(self, step: Tensor) -> tuple[Tensor, Tensor]:
-        """A step's labelled rows, and its positions in the unlabelled stream. A step that looks beyond the table's end
-        sees its last row; before that batch is used, `start` makes it anew."""
-        at = (step - self.table_start).clamp(max=len(self.table) - 1)
-        row = self.table.index_select(0, at.reshape(1)).squeeze(0)
-        return self.inputs.labelled[row[: self.training.batch]], row[self.training.batch :]
-
     def _learn_views(self) -> None:
         """Views that adapt try themselves on the labelled examples, and see what the averaged model makes of them."""
-        inputs, (labelled, _) = self.inputs, self._drawn(self.step)
+        inputs, (labelled, _) = self.inputs, self.rows.of(self.step)
         key = draw.key(self.training.seed, self.step, _PROBE)
         probes, policies = self.views.probe(inputs.examples[labelled], key)
         predicted = call(self.average_model, inputs.ready(probes, self.dtype), self.half).softmax(1)
@@ -200,12 +190,10 @@ class Step:
 
     def start(self, n: int) -> None:
         """Get everything ready for the next `n` steps, so that `advance` takes only the time of the steps."""
-        self._upload(self.done, self.done + n)
-        if self.looks_ahead and self.ready is None:
-            self.ready = self._make_batch(self.step)
+        self.rows.upload(self.done, self.done + n)
         if self.captures and self.graph is None:
-            self.capture()
-        if self.ready is not None:  # else it is that of another table, or of warming up
+            self.graph = self._capture()
+        if self.ready is not None:  # else it is that of warming up, of beyond the table, or of before `load`
             _copy(self._make_batch(self.step), self.ready)
 
     def advance(self, n: int, stop: Callable[[], bool] = lambda: False) -> None:
@@ -221,7 +209,7 @@ class Step:
             if stop():
                 return
         if self.on_gpu:  # made while the device is busy
-            self._ahead = (self.done, self.done + n, self._rows(self.done, self.done + n))
+            self.rows.make(self.done, self.done + n)
 
     def _refresh(self) -> None:
         """What an algorithm does to its state between steps, every so many of them."""
@@ -232,23 +220,12 @@ class Step:
                 if value is not self.state[name]:
                     self.state[name].copy_(value)
 
-    def capture(self) -> None:
-        """Record a step as a CUDA graph. What warming up changes is put back: the run does not notice."""
-        compute = self.compute_ahead if self.looks_ahead else self.compute
+    def _capture(self) -> torch.cuda.CUDAGraph:
+        compute = self.compute
+        if self.looks_ahead:
+            compute, self.ready = self.compute_ahead, self._make_batch(self.step)
         before = {name: tensor.clone() for name, tensor in self.tensors().items()}
-        side = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
-        side.wait_stream(torch.cuda.current_stream(self.device))
-        with torch.cuda.stream(side):
-            for _ in range(3):
-                compute()
-                self.load(before)
-        torch.cuda.current_stream(self.device).wait_stream(side)
-        gc.collect()  # a former run's graph that still waits for it would spoil this one, were it destroyed meanwhile
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            compute()
-        self.load(before)
-        self.graph = graph
+        return capture(compute, lambda: self.load(before), self.device)
 
     def tensors(self) -> dict[str, Tensor]:
         """All that a run is, by name: what a checkpoint holds. The tensors are the live ones."""
@@ -283,24 +260,6 @@ class Step:
         self.pseudo.zero_()
         return sums[: 1 + len(self.term_names)], pseudo, finite
 
-    def _rows(self, start: int, stop: int) -> Tensor:
-        training, inputs = self.training, self.inputs
-        size, more = training.batch, training.batch * training.ratio
-        if self.balanced:
-            labels = inputs.labels[inputs.labelled].cpu().numpy()
-            labelled = balanced_indices(training.seed, LABELLED, labels, size, start, stop)
-        else:
-            labelled = indices(training.seed, LABELLED, len(inputs.labelled), size, start, stop)
-        unlabelled = indices(training.seed, UNLABELLED, len(inputs.stream), more, start, stop)
-        rows = torch.from_numpy(np.concatenate((labelled, unlabelled), axis=1))
-        return rows.pin_memory() if self.on_gpu else rows
-
-    def _upload(self, start: int, stop: int) -> None:
-        ahead, self._ahead = self._ahead, None
-        rows = ahead[2] if ahead is not None and ahead[:2] == (start, stop) else self._rows(start, stop)
-        self.table[: len(rows)].copy_(rows, non_blocking=True)
-        self.table_start.fill_(start)
-
 
 _MOST_TERMS = 16  # that an objective may have
 
@@ -315,11 +274,6 @@ def _share_buffers(source: nn.Module, target: nn.Module) -> None:
 def _prefix(name: str) -> str:
     """Sets apart what belongs to a second head: whoever loads the finished model looks for `average.` alone."""
     return "training." if name.rpartition(".")[2].startswith(MARK) else ""
-
-
-def _views_learn(views: Any) -> bool:
-    """Whether views adapt in the course of training: then the next step's cannot be made before this one is over."""
-    return bool(getattr(views, "learns", False))
 
 
 def _copy(batch: Batch, to: Batch) -> None:
