@@ -46,3 +46,10 @@ def test_permutations_are_uniform():
         assert sorted(order.tolist()) == [0, 1, 2, 3, 4]
         seen[np.arange(5), order.numpy()] += 1
     assert stats.chisquare(seen.ravel()).statistic < stats.chi2(16).ppf(0.999)  # 16 cells are free
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("n", [1, 300])
+def test_compiled_draws_are_the_same(n):
+    drawn = torch.compile(lambda key: draw.uniform(key, n), dynamic=False)(KEY.cuda())
+    assert drawn.cpu().equal(draw.uniform(KEY, n))

@@ -63,6 +63,14 @@ def test_the_plain_network_is_called_where_the_kernels_cannot_run():
     assert not fused.applies(model, images)
 
 
+@pytest.mark.parametrize(("capability", "runs"), [((8, 0), False), ((8, 9), False), ((9, 0), True), ((10, 0), False)])
+def test_the_kernels_run_on_hopper_gpus_alone(capability, runs, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    with torch.device("meta"):
+        model = WideResNet28().build(3, (3, 32, 32))
+    assert fused.available(model, torch.device("cuda")) is runs
+
+
 @pytest.mark.parametrize(("width", "fit"), [(1, True), (2, True), (3, False), (8, True), (10, False), (32, False)])
 def test_networks_whose_channels_the_kernels_cannot_share_out_are_left_to_the_plain_module(width, fit):
     with torch.device("meta"):

@@ -51,6 +51,7 @@ class OwnUnit:
         unit, weights = self.unit, self.weights
         self.x, self.table = x, table
         self.z, self.table_z, self.h1 = _activated_conv(x, table, unit.conv1, weights[unit.conv1], unit.norm2)
+        assert unit.activated_skip == (unit.shortcut is not None)
         skip = x
         if unit.shortcut is not None:
             assert self.h1.how == "PLAIN"  # a unit that widens keeps what it has activated
