@@ -249,5 +249,13 @@ def test_flags_of_predict(flags, words, trees, tmp_path, capsys, monkeypatch):
     assert words in failed(capsys, ["predict", str(trees), str(data), *flags])
 
 
+def test_a_report_on_fewer_rows_than_none(trees, tmp_path, capsys):
+    out = tmp_path / "report.html"
+    assert "rows must be at least 0, got -5" in failed(
+        capsys, ["report", str(trees), "--rows", "-5", "--out", str(out)]
+    )
+    assert not out.exists()
+
+
 def test_there_are_enough():
     assert len(TABLES) + len(FLAGS) + len(IMAGES) + len(PREDICTIONS) + len(RUNS) + 3 + 2 + 2 >= 45

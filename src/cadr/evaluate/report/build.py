@@ -61,6 +61,8 @@ def write_report(
     """
     if not runs:
         raise ConfigError("a report needs at least one run; name the folder of one")
+    if rows < 0:
+        raise ConfigError(f"rows must be at least 0, got {rows}")
     read = read_runs([Path(run) for run in runs])
     other = next((run for run in read if run.spec.class_names != read[0].spec.class_names), None)
     if other is not None:
