@@ -9,7 +9,6 @@ from typing import Any
 import torch
 
 
-@cache
 def kernel(
     sources: tuple[Path, ...],
     expression: str,
@@ -19,8 +18,21 @@ def kernel(
 ) -> Any:
     """The kernel that `expression` names (a function, or an instance of a template), with `shared` bytes to use.
 
-    `capability` is the card's unless given: "90a" is a Hopper card with what later cards do not have.
+    It runs on the current device. `capability` is the card's unless given: "90a" is a Hopper card with what later cards
+    do not have.
     """
+    return _compiled(torch.cuda.current_device(), sources, expression, shared, options, capability)
+
+
+@cache
+def _compiled(
+    device: int,
+    sources: tuple[Path, ...],
+    expression: str,
+    shared: int,
+    options: tuple[str, ...],
+    capability: str | None,
+) -> Any:
     text = "\n".join(source.read_text(encoding="utf-8") for source in sources)
     compiled = torch.cuda._compile_kernel(text, expression, compute_capability=capability, nvcc_options=list(options))
     compiled.set_shared_memory_config(shared)

@@ -327,3 +327,17 @@ def test_a_former_runs_graph_does_not_spoil_the_next_capture():
         gc.enable()
         gc.set_threshold(*thresholds)
     assert step.graph is not None
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
+def test_any_gpu_will_do():
+    results = []
+    try:
+        for device in ("cuda:0", "cuda:1"):
+            inputs, training = Inputs.of(images(), torch.device(device)), Training(steps=12, batch=4, ratio=3, seed=5)
+            step = Step(network(), ALGORITHMS["cadr"](), ImageViews(), inputs, Optimiser(), training, longest=7)
+            step.advance(5)
+            results.append({name: t.cpu() for name, t in step.tensors().items() if t.is_floating_point()})
+    finally:
+        torch.cuda.set_device(0)
+    torch.testing.assert_close(*results, rtol=1e-3, atol=1e-4)

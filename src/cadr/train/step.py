@@ -62,6 +62,7 @@ class Step:
         self.refreshing = algorithm if isinstance(algorithm, Refreshing) else None
 
         if self.on_gpu:
+            torch.cuda.set_device(self.device)  # our kernels and the captured graph are of the current one
             # Shapes never change: the fastest convolution is worth searching for. And bf16 is coarser than TF32.
             torch.backends.cudnn.benchmark = True
             torch.backends.cuda.matmul.allow_tf32 = self.half
