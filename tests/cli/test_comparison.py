@@ -44,3 +44,11 @@ def test_the_sentence_when_cadr_is_best_or_below():
     assert "in one seed, which proves little: CADR" in meaning(better, "fixmatch")
     worse = {"fixmatch": runs((80.0, 50.0)), "cadr": runs((70.0, 40.0))}
     assert "CADR is 10.0 points below FixMatch, 10.0 less in geometric mean." in meaning(worse, "fixmatch")
+
+
+def test_the_sentence_on_a_tie():
+    level = {"fixmatch": runs((80.0, 50.0), (90.0, 60.0)), "cadr": runs((90.0, 60.0), (80.0, 50.0))}
+    assert meaning(level, "fixmatch") == (
+        "Highest accuracy over 2 seeds: FixMatch and CADR with 85.0 %. CADR is as good as FixMatch (above it in 1 of 2 "
+        "seeds), the same in geometric mean."
+    )

@@ -37,15 +37,16 @@ def meaning(results: Results, baseline: str) -> str:
     """What the table says, computed from it: who is best, by how much and how surely each differs from the baseline."""
     n = len(results[baseline])
     means = {method: statistics.fmean(accuracy(r) for r in runs) for method, runs in results.items()}
-    best = max(means, key=lambda method: means[method])
+    highest = max(means.values())
+    best = [method for method in means if _shown(means[method]) == _shown(highest)]
     over = f"over {n} seeds" if n > 1 else "in one seed, which proves little"
-    sentences = [f"Highest accuracy {over}: {name(best)} with {means[best]:.1f} %."]
+    sentences = [f"Highest accuracy {over}: {' and '.join(map(name, best))} with {_shown(highest)} %."]
     for method in results:
         if method != baseline:
             sentences.append(_against(results, method, baseline))
-    if "cadr" in means and best != "cadr":
+    if "cadr" in means and "cadr" not in best:
         sentences.append(
-            f"CADR is not the best here: {name(best)} is {means[best] - means['cadr']:.1f} points above it."
+            f"CADR is not the best here: {name(best[0])} is {_shown(highest - means['cadr'])} points above it."
         )
     return " ".join(sentences)
 
@@ -54,12 +55,19 @@ def _against(results: Results, method: str, baseline: str) -> str:
     gaps = differences(results, method, baseline)
     mean, wins, n = statistics.fmean(gaps), sum(g > 0 for g in gaps), len(gaps)
     gm = statistics.fmean(r["gm"] for r in results[method]) - statistics.fmean(r["gm"] for r in results[baseline])
-    side = "above" if mean >= 0 else "below"
     seeds = f" (above it in {wins} of {n} seeds)" if n > 1 else ""
-    return (
-        f"{name(method)} is {abs(mean):.1f} points {side} {name(baseline)}{seeds}, "
-        f"{abs(gm):.1f} {'more' if gm >= 0 else 'less'} in geometric mean."
-    )
+    points = "as good as" if _level(mean) else f"{_shown(abs(mean))} points {'above' if mean > 0 else 'below'}"
+    more = "the same" if _level(gm) else f"{_shown(abs(gm))} {'more' if gm > 0 else 'less'}"
+    return f"{name(method)} is {points} {name(baseline)}{seeds}, {more} in geometric mean."
+
+
+def _shown(value: float) -> str:
+    return f"{value:.1f}"
+
+
+def _level(difference: float) -> bool:
+    """Nobody is above by no points: with a handful of labels to be judged on, ties are common."""
+    return _shown(abs(difference)) == "0.0"
 
 
 def differences(results: Results, method: str, baseline: str) -> list[float]:
