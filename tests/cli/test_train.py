@@ -34,7 +34,7 @@ def test_no_two_parts_share_a_flag():
     assert not reserved & set.union(*(names(kind) for kinds in parts for kind in kinds))
 
 
-def test_help_shows_the_fields_of_what_is_chosen(capsys):
+def test_help_shows_the_fields_of_what_is_chosen(tmp_path, capsys):
     def shown(*arguments):
         with pytest.raises(SystemExit) as ended:
             main(["train", *arguments, "--help"])
@@ -49,6 +49,15 @@ def test_help_shows_the_fields_of_what_is_chosen(capsys):
     assert "--beta" not in text
     assert "--beta" in shown("digits", "--algorithm", "cai")
     assert "--dropout" in shown("table.csv")
+    np.savez(tmp_path / "rows.npz", x=np.zeros((3, 2)), y=np.array([0, 1, -1]))
+    np.savez_compressed(tmp_path / "train.npz", x_train=np.zeros((3, 2)), y_train=np.array([0, 1, -1]))
+    np.save(tmp_path / "rows.npy", np.zeros((3, 2)))
+    np.save(tmp_path / "images.npy", np.zeros((3, 8, 8), np.uint8))
+    (tmp_path / "broken.npz").write_bytes(b"PK")
+    for name in ("rows.npz", "train.npz", "rows.npy"):
+        assert "--dropout" in shown(str(tmp_path / name))
+    for name in ("images.npy", "broken.npz", "none.npz"):
+        assert "--flip" in shown(str(tmp_path / name), "--labels", str(tmp_path / "rows.npy"))
     assert "(default: 0.2)" in shown("recipes/hu2022.toml:cifar10-gamma50-cai-beta0.2")
 
 

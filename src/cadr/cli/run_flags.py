@@ -16,6 +16,8 @@ from cadr.cli.flags import add_flags, given
 from cadr.cli.main import Parser
 from cadr.cli.recipe_file import is_recipe, read_recipe
 from cadr.config import CHOICES, FIXED, Config, name_of
+from cadr.data.sources.arrays import holds_features
+from cadr.data.sources.csv_file import CSV_SUFFIXES
 from cadr.errors import ConfigError
 
 ALGORITHM = "cadr"
@@ -25,7 +27,7 @@ _CHOICE_HELP = {
     "algorithm": f"how to learn (default: {ALGORITHM})",
     "protocol": "who keeps a label, on data whose labels are all known (default: labels are missing as they are)",
     "model": "the network (default: chosen by the data)",
-    "views": "what is perturbed (default: chosen by the data; flags for images, or for features of tables)",
+    "views": "what is perturbed (default: chosen by the data; flags for images, or features where DATA are these)",
 }
 
 
@@ -65,10 +67,15 @@ def choose(arguments: list[str]) -> Choice:
 
 
 def _likely_views(arguments: list[str], recipe: dict[str, Any]) -> str:
-    """Whose flags to offer when nobody names the views: the data is opened only after the flags have been read."""
+    """Whose flags to offer when nobody names the views: the data are opened only after the flags have been read."""
     values_of_labels = [after for flag, after in pairwise(arguments) if flag == "--labels"]  # of a folder of images
     data = [recipe.get("data", ""), *(a for a in arguments if a not in values_of_labels)]
-    return "features" if any(str(a).endswith((".csv", ".tsv", ".parquet", ".pq")) for a in data) else "image"
+    return "features" if any(_likely_features(Path(a)) for a in data) else "image"
+
+
+def _likely_features(path: Path) -> bool:
+    suffix = path.suffix.lower()
+    return suffix in (*CSV_SUFFIXES, ".parquet", ".pq") or (suffix in (".npy", ".npz") and holds_features(path))
 
 
 def add_part_flags(parser: argparse.ArgumentParser, classes: dict[str, type[Any]], recipe: dict[str, Any]) -> None:

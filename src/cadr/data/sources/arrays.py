@@ -110,6 +110,23 @@ def as_examples(name: str, array: NDArray[Any]) -> NDArray[Any]:
     )
 
 
+def holds_features(path: Path) -> bool:
+    """Whether an `.npz` or `.npy` holds rows of numbers, not images, by its header alone.
+
+    What cannot be read does not: whoever opens it says why.
+    """
+    try:
+        path = path.expanduser()
+        if path.suffix.lower() == ".npy":
+            return read_npy(path).ndim == 2
+        with zipfile.ZipFile(path) as archive:
+            name = "x_train.npy" if "x_train.npy" in archive.namelist() else "x.npy"
+            with archive.open(name) as file:
+                return len(_header(str(path), file)[0]) == 2
+    except Exception:  # a damaged zip file can fail in any way at all
+        return False
+
+
 def read_npy(path: Path) -> NDArray[Any]:
     """A memory-mapped `.npy` array."""
     try:
