@@ -88,6 +88,8 @@ def test_own_data(capsys, tmp_path):
     ("arguments", "words"),
     [
         (["show", "nowhere"], "nowhere is neither a file or folder nor a benchmark"),
+        (["show", "~nobody-here/x.csv"], "~nobody-here/x.csv is neither a file or folder nor a benchmark"),
+        (["show", "cifar10", "--root", "~nobody-here"], "~nobody-here"),
         (["split", "digits", "--protocol", "fair"], "expected one of mcar, uniform, longtail"),
         (["split", "digits", "--protocol", "mcar", "--gamma", "5"], "--gamma"),
         (["split", "digits", "--n-max", "9999"], "class 0 has 125 rows but 9999 are asked for"),

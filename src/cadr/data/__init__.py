@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from cadr.data.benchmarks import BENCHMARKS, open_benchmark
+from cadr.data.home import at_home
 from cadr.data.pool import Pool
 from cadr.data.protocols import PROTOCOLS, Protocol
 from cadr.data.sources.arrays import from_arrays, open_npy, open_npz
@@ -46,10 +47,10 @@ def open_data(
     """
     if spec in BENCHMARKS:
         return _resized(open_benchmark(str(spec), root), image_size)
-    path = Path(spec).expanduser()
+    path = at_home(spec)
     if not path.exists():
         raise DataError(f"{spec} is neither a file or folder nor a benchmark ({', '.join(BENCHMARKS)})")
-    beside = None if labels is None else Path(labels).expanduser()
+    beside = None if labels is None else at_home(labels)
     if path.is_dir():
         return open_folder(path, beside, label_column, image_size)
     suffix = path.suffix.lower()

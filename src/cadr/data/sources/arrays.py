@@ -14,6 +14,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from cadr.data.home import at_home
 from cadr.data.pool import Pool
 from cadr.data.reason import reason
 from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
@@ -116,7 +117,7 @@ def holds_features(path: Path) -> bool:
     What cannot be read does not: whoever opens it says why.
     """
     try:
-        path = path.expanduser()
+        path = at_home(path)
         if path.suffix.lower() == ".npy":
             return read_npy(path).ndim == 2
         with zipfile.ZipFile(path) as archive:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cadr.data.benchmarks import BENCHMARKS, open_benchmark
+from cadr.data.home import at_home
 from cadr.data.pool import MISSING, chunks
 from cadr.data.reason import listed
 from cadr.data.sources.arrays import as_examples, read_npy, read_npz
@@ -73,7 +74,7 @@ def open_blocks(spec: str, wanted: Wanted, labels: Path | None = None, root: str
     """Open anything that can be trained on; `labels` names a CSV of file,label for a folder of images."""
     from cadr.data.sources import table_blocks
 
-    path = Path(spec).expanduser()
+    path = at_home(spec)
     if spec in BENCHMARKS:
         pool = open_benchmark(spec, root)
         return _array(spec, pool.examples, pool.labels, wanted)
