@@ -4,6 +4,7 @@ from PIL import Image
 
 from cadr.data.pool import is_mapped
 from cadr.data.sources import images
+from cadr.errors import DataError
 from tests.data.loose import from_arrays, open_data
 from tests.data.writers import tiny, write_image
 
@@ -53,6 +54,13 @@ def test_npz_maps_every_layout(tmp_path):
     x = np.asfortranarray(np.arange(30, dtype=np.float32).reshape(10, 3))
     np.savez(tmp_path / "a.npz", x=x, y=np.arange(10) % 2)
     assert np.array_equal(open_data(tmp_path / "a.npz").examples, x)
+
+
+def test_an_npy_of_one_number_is_no_data(tmp_path):
+    np.save(tmp_path / "one.npy", np.float32(1))
+    (tmp_path / "labels.csv").write_text("row,label\n0,a\n")
+    with pytest.raises(DataError, match="got float32 of shape"):
+        open_data(tmp_path / "one.npy", labels=tmp_path / "labels.csv")
 
 
 def test_npy_with_labels_beside(tmp_path):

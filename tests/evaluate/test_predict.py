@@ -158,6 +158,11 @@ def test_arrays(trees, tmp_path):
         (r["row"], r["predicted"], r["probability"]) for r in b
     ]
     assert (found.rows, found.labelled) == (20, 20)
+    np.save(tmp_path / "y.npy", truth)
+    write_csv(tmp_path / "y.csv", ["row", "label"], [[i, NAMES[truth[i]]] for i in range(20)])
+    for name in ("y.npy", "y.csv"):
+        predict_file(trees, str(tmp_path / "x.npy"), tmp_path / "c.csv", labels=tmp_path / name, device="cpu")
+        assert read(tmp_path / "c.csv") == b
 
 
 def test_images_by_name_with_and_without_labels(squares, tmp_path):

@@ -33,7 +33,10 @@ def add(subparsers: Subparsers) -> None:
     )
     parser.add_argument("--top", type=int, default=3, metavar="N", help="how many classes to name (default: 3)")
     parser.add_argument(
-        "--labels", type=Path, metavar="FILE", help="CSV of file,label for a folder of images, to compare with"
+        "--labels",
+        type=Path,
+        metavar="FILE",
+        help="CSV of file,label for a folder of images, or labels of an .npy, to compare with",
     )
     parser.add_argument("--root", metavar="FOLDER", help="where benchmarks lie (default: $CADR_DATA, else data/)")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")

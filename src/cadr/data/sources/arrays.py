@@ -61,12 +61,12 @@ def open_npy(path: Path, labels: Path | None, label_column: str) -> Pool:
     """
     if labels is None:
         raise ArrayError(f"{path} has no labels; name a .npy or CSV file of them with --labels")
-    examples = read_npy(path)
+    examples = as_examples(path.stem, read_npy(path))
     if labels.suffix == ".npy":
         return from_arrays(examples, read_npy(labels), name=path.stem)
-    texts = _label_column(labels, label_column, len(examples))
+    texts = label_texts(labels, label_column, len(examples))
     names = class_order(str(labels), texts)
-    return Pool(as_examples(path.stem, examples), index_labels(str(labels), texts, names), names, path.stem)
+    return Pool(examples, index_labels(str(labels), texts, names), names, path.stem)
 
 
 def from_arrays(
@@ -152,7 +152,8 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
         raise ArrayError(f"{path}: not an .npz that can be read: {reason(error)}") from error
 
 
-def _label_column(path: Path, label_column: str, length: int) -> list[str]:
+def label_texts(path: Path, label_column: str, length: int) -> list[str]:
+    """The labels of so many rows as a CSV has them; blank where it has none."""
     header, rows = read_csv(path)
     position = column(path, header, label_column, LABEL_HINT)
     if "row" not in header:

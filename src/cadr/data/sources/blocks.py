@@ -18,7 +18,7 @@ from cadr.data.benchmarks import BENCHMARKS, open_benchmark
 from cadr.data.home import at_home
 from cadr.data.pool import MISSING, chunks
 from cadr.data.reason import listed
-from cadr.data.sources.arrays import as_examples, read_npy, read_npz
+from cadr.data.sources.arrays import as_examples, label_texts, read_npy, read_npz
 from cadr.data.sources.csv_file import CSV_SUFFIXES
 from cadr.data.sources.folder import LABELS, images_under, labelled_files
 from cadr.data.sources.images import decode_all, resize_all
@@ -71,7 +71,7 @@ class Blocks(NamedTuple):
 
 
 def open_blocks(spec: str, wanted: Wanted, labels: Path | None = None, root: str | Path | None = None) -> Blocks:
-    """Open anything that can be trained on; `labels` names a CSV of file,label for a folder of images."""
+    """Open anything that can be trained on; `labels` names a file that labels a plain folder or an `.npy`."""
     from cadr.data.sources import table_blocks
 
     path = at_home(spec)
@@ -86,14 +86,15 @@ def open_blocks(spec: str, wanted: Wanted, labels: Path | None = None, root: str
         if not images:
             raise PredictionDataError(f"{spec} is a folder, but the model was trained on {_shown(wanted.shape)}")
         return _folder(path, labels, wanted)
-    if labels is not None:
-        raise PredictionDataError("--labels is for a folder of images; a table holds its labels in a column")
+    if labels is not None and suffix != ".npy":
+        raise PredictionDataError(f"{spec} holds its own labels; --labels is for a folder of images or an .npy file")
     if suffix in (*CSV_SUFFIXES, ".parquet", ".pq"):
         if images:
             raise PredictionDataError(f"{spec} is a table, but the model was trained on {_shown(wanted.shape)}")
         return (table_blocks.open_csv if suffix in CSV_SUFFIXES else table_blocks.open_parquet)(path, wanted)
     if suffix == ".npy":
-        return _array(spec, read_npy(path), None, wanted)
+        array = read_npy(path)
+        return _array(spec, array, _beside(labels, array, wanted), wanted)
     if suffix == ".npz":
         return _npz(path, wanted)
     raise PredictionDataError(f"{spec}: expected a folder, or a file that ends in .npz, .npy, .csv, .tsv or .parquet")
@@ -104,21 +105,33 @@ def _npz(path: Path, wanted: Wanted) -> Blocks:
     x, y = ("x_train", "y_train") if "x_train" in arrays else ("x", "y")
     if x not in arrays:
         raise PredictionDataError(f"{path}: expected an array x of examples, found {listed(list(arrays)) or 'none'}")
-    labels = arrays.get(y)
-    if labels is not None and labels.dtype.kind == "U":
-        labels = index_labels(str(path), labels.tolist(), wanted.class_names)
-    elif labels is not None and labels.dtype.kind in "iu":
-        # Numbers are indices, as they are in training; and a class whose name is a number has the index it had there.
-        labels = labels.astype(np.int64)
-        if labels.max(initial=-1) >= len(wanted.class_names):
-            raise PredictionDataError(
-                f"{path}: label {labels.max()} is not among the {len(wanted.class_names)} classes of the model"
-            )
-    elif labels is not None:
-        raise PredictionDataError(f"{path}: labels should be whole numbers or strings, got {labels.dtype}")
-    if labels is not None and len(labels) != len(arrays[x]):
-        raise PredictionDataError(f"{path}: {len(labels)} labels for {len(arrays[x])} examples")
+    labels = None if y not in arrays else _indices(path, arrays[y], arrays[x], wanted)
     return _array(str(path), arrays[x], labels, wanted)
+
+
+def _beside(labels: Path | None, array: NDArray[Any], wanted: Wanted) -> NDArray[np.int64] | None:
+    """The labels of an array in a file of their own."""
+    if labels is None:
+        return None
+    if labels.suffix == ".npy":
+        return _indices(labels, read_npy(labels), array, wanted)
+    texts = label_texts(labels, wanted.label_column, array.shape[0] if array.ndim else 0)
+    return index_labels(str(labels), texts, wanted.class_names)
+
+
+def _indices(path: Path, labels: NDArray[Any], array: NDArray[Any], wanted: Wanted) -> NDArray[np.int64]:
+    if labels.shape != array.shape[:1]:
+        raise PredictionDataError(f"{path}: expected a label for every row, got shape {labels.shape} for {array.shape}")
+    if labels.dtype.kind == "U":
+        return index_labels(str(path), labels.tolist(), wanted.class_names)
+    if labels.dtype.kind not in "iu":
+        raise PredictionDataError(f"{path}: labels should be whole numbers or strings, got {labels.dtype}")
+    # Numbers are indices, as they are in training; and a class whose name is a number has the index it had there.
+    if labels.max(initial=-1) >= len(wanted.class_names):
+        raise PredictionDataError(
+            f"{path}: label {labels.max()} is not among the {len(wanted.class_names)} classes of the model"
+        )
+    return labels.astype(np.int64)
 
 
 def _array(name: str, array: NDArray[Any], labels: NDArray[np.int64] | None, wanted: Wanted) -> Blocks:
