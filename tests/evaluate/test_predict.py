@@ -219,6 +219,21 @@ def test_nothing_is_left_behind_by_a_mistake(trees, tmp_path, monkeypatch):
     assert list((tmp_path / "out").iterdir()) == []
 
 
+def test_the_data_are_not_written_over(trees, tmp_path, capsys):
+    """A table that was labelled by hand is easily named twice."""
+    x, _ = table(4)
+    data = write_csv(tmp_path / "new.csv", COLUMNS, x.tolist())
+    (tmp_path / "same.csv").symlink_to(data)
+    before = data.read_text()
+    for out in (data, tmp_path / "same.csv"):
+        assert main(["predict", str(trees), str(data), "--out", str(out)]) == 2
+        assert f"{out} is what to predict on; write the predictions to another file" in capsys.readouterr().err
+    np.save(tmp_path / "x.npy", x)
+    labels = write_csv(tmp_path / "labels.csv", ["label"], [["ash"]] * 4)
+    assert main(["predict", str(trees), str(tmp_path / "x.npy"), "--labels", str(labels), "--out", str(labels)]) == 2
+    assert data.read_text() == before
+
+
 def test_memory_does_not_grow_with_the_rows(trees, tmp_path):
     def peak(rows):
         x = np.lib.format.open_memmap(tmp_path / f"{rows}.npy", mode="w+", dtype=np.float32, shape=(rows, 3))

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from cadr.data.home import at_home
 from cadr.data.sources.blocks import Block, Blocks, open_blocks
 from cadr.data.whole import whole
 from cadr.errors import ConfigError, DataError
@@ -51,6 +52,9 @@ def predict_file(
         raise ConfigError(f"{out}: predictions are written to a file that ends in .csv or .parquet")
     if top < 1:
         raise ConfigError(f"top must be at least 1, got {top}")
+    for given in (at_home(data), labels):
+        if given is not None and out.exists() and given.exists() and out.samefile(given):
+            raise ConfigError(f"{out} is what to predict on; write the predictions to another file")
     predictor = Predictor.load(run, model, device)
     opened = open_blocks(data, predictor.wanted(), labels, root)
     top = min(top, len(predictor.class_names))
