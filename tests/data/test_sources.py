@@ -242,3 +242,13 @@ def test_parquet_without_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ValueError, match=r"pip install 'cadr\[parquet\]'"):
         open_data(tmp_path / "t.parquet")
+
+
+def test_a_setting_that_means_nothing_here_is_refused(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,label\n1,2,x\n3,4,y\n")
+    (tmp_path / "y.csv").write_text("label\nx\ny\n")
+    np.save(tmp_path / "x.npy", np.zeros((2, 3), np.float32))
+    with pytest.raises(DataError, match=r"--image-size is for images, and .*t\.csv holds features; leave it out"):
+        open_data(tmp_path / "t.csv", image_size=16)
+    with pytest.raises(DataError, match=r"--ignore-columns is for tables, and .*x\.npy has no columns with names"):
+        open_data(tmp_path / "x.npy", labels=tmp_path / "y.csv", ignore_columns=("id",))

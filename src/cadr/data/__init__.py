@@ -45,6 +45,22 @@ def open_data(
     `label_column` is the column of labels in a CSV or Parquet file and `ignore_columns` are no features; images become
     `image_size` × `image_size` pixels.
     """
+    pool = _open(spec, root, labels, label_column, image_size, ignore_columns)
+    if image_size is not None and pool.kind != "image":
+        raise DataError(f"--image-size is for images, and {spec} holds features; leave it out")
+    if ignore_columns and pool.feature_names is None:
+        raise DataError(f"--ignore-columns is for tables, and {spec} has no columns with names; leave it out")
+    return pool
+
+
+def _open(
+    spec: str | Path,
+    root: str | Path | None,
+    labels: str | Path | None,
+    label_column: str,
+    image_size: int | None,
+    ignore_columns: tuple[str, ...],
+) -> Pool:
     if spec in BENCHMARKS:
         return _resized(open_benchmark(str(spec), root), image_size)
     path = at_home(spec)
