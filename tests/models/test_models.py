@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from cadr.errors import ConfigError
-from cadr.models import MLP, MODELS, ConvNet, WideResNet28, choose
+from cadr.models import MLP, MODELS, ConvNet, ResNet18, WideResNet28, choose
 from cadr.models.parts import Residual, Unit
 
 
@@ -144,3 +144,10 @@ def test_choice_follows_the_size_of_an_example(shape, name):
 def test_impossible_sizes_are_refused(spec):
     with pytest.raises(ConfigError, match="at least 1"):
         spec.build(3, (3, 32, 32))
+
+
+def test_images_that_the_stem_would_leave_nothing_of_are_refused():
+    with pytest.raises(ConfigError, match="images of 3×3 pixels and more, not 2×5"):
+        ResNet18().build(3, (3, 2, 5))
+    images = torch.zeros(2, 3, 3, 3)
+    assert ResNet18().build(3, (3, 3, 3)).eval()(images).shape == (2, 3)

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from cadr.errors import ConfigError
 from cadr.models.parts import Residual, Unit, activate, batch_norm, channels_last, conv
+
+_SMALLEST = 3  # pixels: less does not survive the stem
 
 
 class _Stem(nn.Module):
@@ -25,6 +28,9 @@ class ResNet18:
     """ResNet-18 with pre-activation units: 7×7 stem with stride 2, 2×2 max-pool, 64 to 512 channels."""
 
     def build(self, num_classes: int, input_shape: tuple[int, ...]) -> nn.Module:
+        if min(input_shape[1:]) < _SMALLEST:
+            size = "×".join(map(str, input_shape[1:]))
+            raise ConfigError(f"resnet-18 takes images of {_SMALLEST}×{_SMALLEST} pixels and more, not {size}")
         units: list[Unit] = []
         inputs = 64
         for stage in range(4):
