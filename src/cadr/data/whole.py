@@ -25,7 +25,7 @@ def whole(path: Path) -> Iterator[Path]:
     try:
         yield new
         if not special:
-            _sync(new)
+            sync(new)  # what a full disk refuses shows here at the latest, before the name is taken
             new.replace(path)
     except OSError as error:
         if error.filename not in (None, str(new)):  # of something else, which was read meanwhile
@@ -36,8 +36,8 @@ def whole(path: Path) -> Iterator[Path]:
             new.unlink(missing_ok=True)
 
 
-def _sync(path: Path) -> None:
-    """What a full disk refuses shows here at the latest, before the name is taken."""
+def sync(path: Path) -> None:
+    """Make durable what is in a file, or the names in a folder."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from cadr.data.whole import sync
 from cadr.errors import CheckpointError
 
 CURRENT, PREVIOUS, NEW, REFUSED = "checkpoint", "checkpoint.previous", "checkpoint.new", "checkpoint.refused"
@@ -46,12 +47,12 @@ def save(out: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         manifest = {"format": _FORMAT, "files": files, "shapes": shapes, "facts": facts}
         manifest["sha256"] = _digest(manifest)
         _write(new / _MANIFEST, json.dumps(manifest).encode())
-        _sync(new)
+        sync(new)
         if (out / CURRENT).exists():
             shutil.rmtree(out / PREVIOUS, ignore_errors=True)
             (out / CURRENT).rename(out / PREVIOUS)
         new.rename(out / CURRENT)
-        _sync(out)
+        sync(out)
     except OSError as error:
         shutil.rmtree(new, ignore_errors=True)
         raise CheckpointError(
@@ -141,12 +142,3 @@ def _write(path: Path, content: bytes | memoryview) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    """Make the names in a folder durable, as fsync does for what is in the files."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
