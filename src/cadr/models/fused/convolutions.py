@@ -50,6 +50,7 @@ def _cut(side: int, inputs: int, outputs: int) -> _Cut:
             128 * teams,
             "90a",
         )
+    assert side == _SIDE
     pitch = inputs * 2 + 16
     return _Cut(
         (KERNELS / "common.cuh", KERNELS / "conv.cu"),

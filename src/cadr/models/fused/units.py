@@ -39,13 +39,15 @@ def _as_source(gradient: Tensor | Source) -> Source:
     return gradient if isinstance(gradient, Source) else Source("PLAIN", gradient)
 
 
-class OwnUnit:
+class _Written:
+    def __init__(self, unit: Unit, norm_after: nn.BatchNorm2d, weights: dict[nn.Conv2d, Prepared]) -> None:
+        self.unit, self.norm_after, self.weights = unit, norm_after, weights
+
+
+class OwnUnit(_Written):
     """A stride-1 unit in our kernels. The skip of the first is activated and widened by a 1×1 convolution."""
 
     joins = False  # whether the unit before reads the last sum of the way back from its parts
-
-    def __init__(self, unit: Unit, norm_after: nn.BatchNorm2d, weights: dict[nn.Conv2d, Prepared]) -> None:
-        self.unit, self.norm_after, self.weights = unit, norm_after, weights
 
     def forward(self, x: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
         unit, weights = self.unit, self.weights
@@ -83,11 +85,8 @@ class OwnUnit:
         return norms.input_gradient(g1, self.x, self.table, masked=False, residual=skip)
 
 
-class EntryUnit:
+class EntryUnit(_Written):
     """The first unit of a stage: its stride-2 and 1×1 convolutions are the library's, the other is ours."""
-
-    def __init__(self, unit: Unit, norm_after: nn.BatchNorm2d, weights: dict[nn.Conv2d, Prepared]) -> None:
-        self.unit, self.norm_after, self.weights = unit, norm_after, weights
 
     def forward(self, x: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
         unit, weights = self.unit, self.weights
@@ -122,11 +121,8 @@ class EntryUnit:
         return norms.input_gradient(dh1, self.x, self.table, masked=True, residual=skip)
 
 
-class LibraryUnit:
+class LibraryUnit(_Written):
     """A unit whose convolutions are the library's, with our normalisation between them."""
-
-    def __init__(self, unit: Unit, norm_after: nn.BatchNorm2d, weights: dict[nn.Conv2d, Prepared]) -> None:
-        self.unit, self.norm_after, self.weights = unit, norm_after, weights
 
     def forward(self, x: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
         unit, weights = self.unit, self.weights

@@ -43,6 +43,7 @@ def _warpgroup(h: Source, dz: Tensor, partial: Tensor) -> None:
 
 def _older(h: Source, dz: Tensor, partial: Tensor, inputs: int) -> None:
     assert h.how in ("PLAIN", "IMAGE")
+    assert dz.shape[1] == _SIDE
     images, outputs = dz.shape[0], dz.shape[-1]
     shared = 2 * ((_TILE + 2) * (_SIDE + 2) * (inputs * 2 + 16) + _TILE * _SIDE * (outputs * 2 + 16))
     nvrtc.kernel(_SOURCES, f"weight_gradient<{inputs},{outputs},{_SIDE},{_TILE},{h.how}>", shared)(
