@@ -44,7 +44,6 @@ def test_fewer_labels():
     assert (run["steps"], run["seed"], run["gamma"], run["n_max"], run["abreast"]) == (2**17, 1, 20, 20, 1)
     said = f"CADR reaches {run['median_10']:.1f} % (published: 79.63 %)\nin {run['seconds'] / 60:.1f} minutes."
     assert said in README
-    assert f"took {run['ms_per_step']:.1f} ms a step ([record](benchmarks/records/{run['row']}-steps131072" in README
 
 
 def test_times():
