@@ -176,6 +176,7 @@ def npz_arrays(folder, arrays):
             {"x": FEATURES, "y": LABELS, "x_test": FEATURES, "y_test": LABELS.astype(str)},
             "both be whole numbers or both strings",
         ),
+        "that count from 1": ({"x": FEATURES, "y": LABELS + 1}, "no label is 0", "count from 0"),
         "in the millions": ({"x": FEATURES, "y": LABELS * 10_000_000}, "10000000", "million classes"),
     },
     words=("data",),
@@ -187,7 +188,11 @@ def npz_labels(folder, arrays):
 @several(
     "DataError",
     {
-        "with a label below −1": ({"y": np.where(LABELS, 1, -2)}, "labels[0] is -2", "0 to 1 or −1"),
+        "with a label below −1": (
+            {"y": np.where(LABELS, 0, -2), "class_names": ["a", "b"]},
+            "labels[0] is -2",
+            "0 to 1 or −1",
+        ),
         "with a label above the names": ({"y": LABELS * 2, "class_names": ["a", "b"]}, "labels[1] is 2", "0 to 1"),
         "with more labels than rows": ({"y": np.arange(12) % 2}, "labels must be 10 int64"),
         "with NaN": ({"x": np.where(FEATURES == 7, np.nan, FEATURES.astype(float))}, "examples[3, 1] is nan"),
@@ -197,7 +202,7 @@ def npz_labels(folder, arrays):
         "without a single label": ({"y": LABELS * 0 - 1}, "at least two classes", "none"),
         "with a class named twice": ({"class_names": ["a", "a"]}, "'a' is named twice"),
         "with a class that no example has": ({"class_names": ["a", "b", "c"]}, "no example has class 'c'", "index 2"),
-        "with labels that skip a number": ({"y": LABELS + 1}, "no example has class '0'"),
+        "with labels that skip a number": ({"y": LABELS * 2}, "no example has class '1'"),
         "with another kind of test part": ({"x_test": FEATURES[:, :1], "y_test": LABELS}, "test examples", "(10, 1)"),
         "with unlabelled tests": ({"x_test": FEATURES, "y_test": LABELS - 1}, "test_labels[0] is -1"),
         "with test labels alone": ({"y_test": LABELS}, "test_labels must be 0"),

@@ -42,6 +42,8 @@ def encode_labels(
     highest = max((int(chunk.max()) for part in given for chunk in chunks(part)), default=MISSING)
     if class_names is None and highest >= MANY:
         raise LabelError(f"{name}: a label of {highest} would mean more than a million classes; labels count from 0")
+    if class_names is None and highest > 0 and not any((chunk == 0).any() for part in given for chunk in chunks(part)):
+        raise LabelError(f"{name}: no label is 0, and labels that are numbers count from 0; subtract 1, or use strings")
     encoded = [None if p is None else p if p.dtype == np.int64 else p.astype(np.int64) for p in parts]
     return class_names or tuple(str(c) for c in range(highest + 1)), encoded
 
