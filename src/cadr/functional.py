@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from cadr.estimate import robust
-from cadr.estimate.prior import Form, at_least_float32, log_marginal, update_prior
+from cadr.estimate.prior import Form, at_least_float32, at_least_one_row, log_marginal, update_prior
 
 __all__ = ["aipw", "cadr", "cai", "cap", "supplement", "update_prior"]
 
@@ -34,7 +34,7 @@ def cai(
     logits_weak: Tensor, logits_strong: Tensor, prior: Tensor, threshold: float = 0.95, beta: float = 0.5
 ) -> Tensor:
     """Class-aware imputation: FixMatch's loss, mean over all rows, with a threshold per class. `prior` is the new P̂."""
-    imputed = impute(predictions(logits_weak), thresholds(prior, threshold, beta))
+    imputed = impute(predictions(at_least_one_row(logits_weak, "logits_weak")), thresholds(prior, threshold, beta))
     return (imputed.mask * cross_entropy(logits_strong, imputed.labels)).mean()
 
 
@@ -119,6 +119,7 @@ def correction(log_marginal: Tensor, classes: Tensor, normaliser: Normaliser = "
     Its mean over the rows, J, is a Jensen gap: non-negative, blind to the scale of p̃, zero when p̃ is equal over the
     classes present. Without the normaliser it is the paper's −log of 1/P(y), which has no lower bound.
     """
+    at_least_one_row(classes, "the labelled batch")
     # A product with a one-hot matrix, because the backward of an index adds up in no fixed order on a GPU.
     one_hot = classes.unsqueeze(1) == torch.arange(log_marginal.shape[0], device=classes.device)
     rows = (one_hot * log_marginal).sum(1)

@@ -142,3 +142,9 @@ def test_autocast_does_not_lower_the_precision():
 def test_uniform_start():
     assert math.isclose(float(uniform_prior(7).sum()), 1.0, rel_tol=1e-6)
     assert uniform_prior(7).unique().numel() == 1
+
+
+def test_the_average_is_as_precise_as_what_goes_in():
+    assert update_prior(uniform_prior(4), _logits(5, 4)).dtype == torch.float64
+    assert update_prior(uniform_prior(4).double(), _logits(5, 4, dtype=torch.float32)).dtype == torch.float64
+    assert update_prior(uniform_prior(4).half(), _logits(5, 4, dtype=torch.float16)).dtype == torch.float32

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from cadr.errors import ConfigError
+from cadr.errors import ConfigError, DataError
 
 Form = Literal["straight_through", "batch", "pinv"]
 
@@ -22,6 +22,13 @@ def at_least_float32(values: Tensor) -> Tensor:
     return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
+def at_least_one_row(values: Tensor, what: str) -> Tensor:
+    """The mean over no rows is not a number, and a P̂ that has become one stays one."""
+    if values.shape[0] == 0:
+        raise DataError(f"There is no row in {what}; leave out the steps whose batch is empty.")
+    return values
+
+
 def uniform_prior(num_classes: int) -> Tensor:
     """P̂ before the first step."""
     return torch.full((num_classes,), 1.0 / num_classes)
@@ -30,8 +37,9 @@ def uniform_prior(num_classes: int) -> Tensor:
 @torch.no_grad()
 def update_prior(prior: Tensor, logits_weak: Tensor, momentum: float = 0.99) -> Tensor:
     """Eq. 10: P̂ ← μ P̂ + (1 − μ) P(Y; batch), from the weak views of the unlabelled batch."""
-    prior = at_least_float32(prior)
-    batch = F.softmax(at_least_float32(logits_weak), dim=1).mean(0).to(prior.dtype)
+    batch = F.softmax(at_least_float32(at_least_one_row(logits_weak, "logits_weak")), dim=1).mean(0)
+    prior = prior.to(torch.promote_types(prior.dtype, batch.dtype))
+    batch = batch.to(prior.dtype)
     # Interpolation, not two products: the rounded μ and 1 − μ need not add up to one, and the sum of P̂ would drift.
     return torch.lerp(prior, batch, 1.0 - momentum)
 
@@ -43,7 +51,8 @@ def log_marginal(logits_weak: Tensor, prior: Tensor, form: Form = "straight_thro
     batch: the mean prediction of this batch, value and gradient.
     pinv: the authors' code, a re-weighted batch mean whose weights reproduce the moving average where they can.
     """
-    logits_weak, prior = at_least_float32(logits_weak), at_least_float32(prior).detach()
+    logits_weak = at_least_float32(at_least_one_row(logits_weak, "logits_weak"))
+    prior = at_least_float32(prior).detach()
     if form == "pinv":
         return _reweighted_mean(F.softmax(logits_weak, dim=1), prior).clamp(min=PINV_FLOOR).log()
     # In log space a class whose probability underflows in every row still has a finite mean and its full gradient.

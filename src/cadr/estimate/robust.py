@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from cadr.estimate.prior import at_least_float32
+from cadr.estimate.prior import at_least_float32, at_least_one_row
 
 
 class Risk(NamedTuple):
@@ -49,6 +49,6 @@ def aipw(observed: Tensor, imputed: Tensor, missing: Tensor, propensity: Tensor)
 
 
 def _mean(contributions: Tensor) -> Risk:
-    n = contributions.shape[0]
+    n = at_least_one_row(contributions, "the losses").shape[0]
     spread = contributions.detach().std(correction=0)
     return Risk(contributions.mean(), spread / math.sqrt(max(n - 1, 1)))
