@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import math
 import types
 import typing
 from collections.abc import Iterable
@@ -27,6 +28,8 @@ def build(cls: type[Any], flat: dict[str, Any]) -> Any:
 
 def convert(value: Any, hint: Any, name: str) -> Any:
     """`value` as the annotated type, or an error that names the field: int for float is fine, the rest is not."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{name} must be a finite number, got {value}.")
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         for kind in arguments:

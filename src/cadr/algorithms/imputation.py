@@ -53,6 +53,7 @@ class Imputation(Algorithm):
 
     def __post_init__(self) -> None:
         check_range("momentum", self.momentum, 0.0, 1.0)
+        check_range("lambda_u", self.lambda_u, 0.0, float("inf"))
 
     def init(self, facts: Facts) -> State:
         return {"prior": uniform_prior(facts.num_classes)}
