@@ -269,10 +269,9 @@ class Run:
 
     def _result(self) -> dict[str, Any]:
         prepared, spent = self.prepared, self._spent()
-        split_sha256 = None if prepared.split is None else prepared.split.sha256
         evaluations = [record for record in self.folder.records() if record["kind"] == "evaluation"]
         return {
-            **describe_run(prepared.config, prepared.pool.name, prepared.model_name, split_sha256),
+            **describe_run(prepared.config, prepared.pool.name, prepared.model_name, prepared.split),
             "device": device_name(self.step.device),
             "seconds": round(spent["seconds"], 2),
             "ms_per_step": round(1000.0 * spent["step_seconds"] / self.training.steps, 4),

@@ -13,6 +13,7 @@ import torch
 
 import cadr
 from cadr.config import Config, name_of, options_of
+from cadr.data.split import Split
 from cadr.errors import CheckpointError
 from cadr.train.record import Record
 
@@ -49,18 +50,18 @@ def summary(evaluations: list[Record]) -> dict[str, Any]:
     }
 
 
-def describe_run(config: Config, dataset: str, model_name: str, split_sha256: str | None) -> dict[str, Any]:
-    """What was run, on what, with what."""
-    protocol = {name: getattr(config.protocol, name, None) for name in ("gamma", "n_max", "gamma_unlabelled")}
+def describe_run(config: Config, dataset: str, model_name: str, split: Split | None) -> dict[str, Any]:
+    """What was run, on what, with what. A split file says its protocol where the configuration has none."""
+    parameters = {} if split is None else split.parameters
     return {
         "dataset": dataset,
         "algorithm": name_of(config.algorithm),
         "options": options_of(config.algorithm),
-        **protocol,
+        **{name: parameters.get(name) for name in ("gamma", "n_max", "gamma_unlabelled")},
         "model": model_name,
         "steps": config.training.steps,
         "seed": config.training.seed,
-        "split_sha256": split_sha256,
+        "split_sha256": None if split is None else split.sha256,
         "commit": commit(),
         "torch": torch.__version__,
     }
