@@ -203,3 +203,14 @@ def test_a_stopped_run_says_how_to_continue_and_does(tmp_path, number):
     process.communicate(timeout=60)
     assert first.startswith("Continuing at step ")
     assert int(first.split()[3]) >= done
+
+
+def test_a_run_stopped_while_it_opens_its_data_does_not_claim_to_be_saved(tmp_path, monkeypatch, capsys):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("cadr.train.loop.prepare", interrupted)
+        assert main([*DIGITS, "--out", str(tmp_path / "run")]) == INTERRUPTED
+    assert "Stopped before anything was saved. The same command starts again." in capsys.readouterr().out
+    assert main([*DIGITS, "--out", str(tmp_path / "run")]) == 0

@@ -69,7 +69,7 @@ def run(namespace: Namespace) -> int:
     try:
         result = follow(train(config, out, pool))["result"]
     except KeyboardInterrupt:
-        print(f"Stopped; the run is saved in {out}. The same command continues it.")
+        print(_stopped(out))
         return INTERRUPTED
     print(summary(result))
     if result["last"] is not None and (
@@ -80,6 +80,14 @@ def run(namespace: Namespace) -> int:
     print(f"Next: cadr evaluate {run_folder} (every class), cadr report {run_folder} (a page to look at),")
     print(f"      cadr predict {run_folder} DATA --out predictions.csv")
     return 0
+
+
+def _stopped(out: Path) -> str:
+    from cadr.train import checkpoint
+
+    if not (out / checkpoint.CURRENT).is_dir():
+        return "Stopped before anything was saved. The same command starts again."
+    return f"Stopped; the run is saved in {out}. The same command continues it."
 
 
 def _check_free(out: Path) -> None:
