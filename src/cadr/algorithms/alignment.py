@@ -42,10 +42,10 @@ class Aligned(Imputation):
         return {**super().init(facts), "target": target}
 
     def predict(self, weak: Tensor, batch: Batch, state: State) -> Tensor:
-        predicted = super().predict(weak, batch, state)
-        if self.alignment == "none":
-            return predicted
-        return align(predicted, state["target"], state["prior"])
+        return self.aligned(super().predict(weak, batch, state), state)
+
+    def aligned(self, predicted: Tensor, state: State) -> Tensor:
+        return predicted if self.alignment == "none" else align(predicted, state["target"], state["prior"])
 
 
 def align(predicted: Tensor, target: Tensor, mean: Tensor) -> Tensor:

@@ -1,4 +1,8 @@
-"""SoftMatch (Chen et al., ICLR 2023): no threshold but a weight, Gaussian below the mean confidence and 1 above it."""
+"""SoftMatch (Chen et al., ICLR 2023): no threshold but a weight, Gaussian below the mean confidence and 1 above it.
+
+Confidence is that of the aligned prediction, so that rare classes weigh more; the pseudo-label is still the class that
+the prediction itself says.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +16,17 @@ from cadr.algorithms.alignment import Aligned
 from cadr.algorithms.base import Batch, Facts, State, Terms, check_range
 from cadr.algorithms.imputation import Step
 from cadr.data.option import option
-from cadr.functional import Imputed
+from cadr.functional import Imputed, predictions
 
 
 @dataclass(frozen=True)
 class SoftMatch(Aligned):
-    """Pseudo-labels weighted by a truncated Gaussian of their confidence, from aligned predictions."""
+    """Pseudo-labels weighted by a truncated Gaussian of their confidence, which is aligned."""
 
     momentum: float = option(0.999, "Momentum of the moving averages of predictions and confidence.")
     n_sigma: float = option(2.0, "The Gaussian's standard deviation is that of the confidence over this number.")
     alignment: Literal["none", "uniform", "labelled", "given"] = option(
-        "uniform", "Align predictions with a class distribution before pseudo-labels are read off."
+        "uniform", "Align predictions with a class distribution before their confidence is read off."
     )
 
     def __post_init__(self) -> None:
@@ -35,7 +39,7 @@ class SoftMatch(Aligned):
 
     def observe(self, weak: Tensor, batch: Batch, state: State) -> State:
         seen = super().observe(weak, batch, state)
-        variance, mean = torch.var_mean(self.predict(weak, batch, seen).amax(1))
+        variance, mean = torch.var_mean(self.aligned(predictions(weak), seen).amax(1))
         rate = 1.0 - self.momentum
         moved = {
             "mean": torch.lerp(state["mean"], mean, rate),
@@ -47,11 +51,14 @@ class SoftMatch(Aligned):
         """Above the mean a pseudo-label counts fully."""
         return state["mean"].expand_as(state["prior"])
 
+    def predict(self, weak: Tensor, batch: Batch, state: State) -> Tensor:
+        return predictions(weak)
+
     def impute(self, predicted: Tensor, limits: Tensor, state: State) -> Imputed:
-        confidence, labels = predicted.max(1)
+        confidence = self.aligned(predicted, state).amax(1)
         below = (confidence - state["mean"]).clamp(max=0.0)
         variance = state["variance"].clamp(min=torch.finfo(below.dtype).tiny)
-        return Imputed(labels, torch.exp(-0.5 * (self.n_sigma * below) ** 2 / variance))
+        return Imputed(predicted.argmax(1), torch.exp(-0.5 * (self.n_sigma * below) ** 2 / variance))
 
     def terms(self, step: Step) -> Terms:
         return self.supervised(step) | self.unlabelled(step)
