@@ -81,6 +81,18 @@ def test_softmatch_with_no_variance_is_a_threshold_at_the_mean():
     assert torch.equal(ours.mask, base.mask)
 
 
+def test_softmatch_learns_its_variance_from_single_rows():
+    algorithm = SoftMatch(momentum=0.99)
+    state, seen = algorithm.init(FACTS), []
+    for seed in range(1000):
+        output = run(algorithm, views(seed, unlabelled=1), state)
+        assert output.terms["unlabelled"].isfinite()
+        state = output.state
+        seen.append(softmax(array(views(seed, unlabelled=1).weak)).max())
+    close(state["mean"], np.mean(seen), 0.05)
+    close(state["variance"].sqrt(), np.std(seen), 0.05)
+
+
 # FlexMatch
 
 

@@ -39,7 +39,10 @@ class SoftMatch(Aligned):
 
     def observe(self, weak: Tensor, batch: Batch, state: State) -> State:
         seen = super().observe(weak, batch, state)
-        variance, mean = torch.var_mean(self.aligned(predictions(weak), seen).amax(1))
+        confidence = self.aligned(predictions(weak), seen).amax(1)
+        mean = confidence.mean()
+        # A single row has no variance of its own; its distance from the mean so far stands in for it.
+        variance = confidence.var() if len(confidence) > 1 else (mean - state["mean"]).square()
         rate = 1.0 - self.momentum
         moved = {
             "mean": torch.lerp(state["mean"], mean, rate),
