@@ -28,6 +28,7 @@ from cadr.cli.main import parser as cadr_parser
 from cadr.cli.recipe_file import read_rows
 from cadr.cli.run_flags import Choice, read_flat
 from cadr.config import CHANGEABLE
+from cadr.data.whole import whole
 from cadr.errors import CadrError, ConfigError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,6 +39,7 @@ RECIPES = [ROOT / "recipes" / name for name in ("hu2022.toml", "successors.toml"
 UNFINISHED = 3
 # What does not make a run another one; steps and seed are told apart by the record itself.
 _NEUTRAL = CHANGEABLE | {"steps", "seed", "views", "log_every", "data"}
+_ABREAST = ".abreast"  # hidden, because `cadr train` begins a run in an empty folder only
 _GRACE = 120.0  # seconds that a run gets to save itself
 
 
@@ -96,12 +98,13 @@ def _run(
         while waiting or running:
             while waiting and len(running) < abreast:
                 job = waiting.pop(0)
+                _remember_abreast(runs / job.name, together)
                 running[job] = _start(job, runs, environment, share=abreast > 1)
             for job, process in list(running.items()):
                 if process.poll() is not None:
                     del running[job]
                     if process.returncode == 0:
-                        print(f"recorded {write_record(job, runs / job.name, records, together)}", flush=True)
+                        print(f"recorded {write_record(job, runs / job.name, records)}", flush=True)
                     else:
                         failed.append(job)
                         print(f"{job.name} ended with status {process.returncode}", file=sys.stderr, flush=True)
@@ -145,6 +148,18 @@ def _start(job: Job, runs: Path, environment: dict[str, str], share: bool) -> su
             output.close()
 
 
+def _remember_abreast(out: Path, together: int) -> None:
+    """The most that ever ran abreast: a run's seconds add up over commands, and one of them may have shared the GPU."""
+    if together > _abreast(out):
+        with whole(out / _ABREAST) as new:
+            new.write_text(str(together), encoding="utf-8")
+
+
+def _abreast(out: Path) -> int:
+    path = out / _ABREAST
+    return int(path.read_text(encoding="utf-8")) if path.exists() else 1
+
+
 def _stop(processes: Any) -> None:
     for process in processes:
         process.terminate()  # `cadr train` saves on it; Ctrl-C is ignored by what a script started in the background
@@ -157,10 +172,10 @@ def _stop(processes: Any) -> None:
             process.wait()
 
 
-def write_record(job: Job, out: Path, records: Path, abreast: int) -> Path:
+def write_record(job: Job, out: Path, records: Path) -> Path:
     """The run's flat result, with the recipe's row, what was changed, and the last confusion matrix."""
     record = json.loads((out / "result.json").read_text(encoding="utf-8"))
-    record |= {"row": job.row, "overrides": job.overrides, "abreast": abreast, "confusion": _last_confusion(out)}
+    record |= {"row": job.row, "overrides": job.overrides, "abreast": _abreast(out), "confusion": _last_confusion(out)}
     records.mkdir(parents=True, exist_ok=True)
     path = records / f"{job.name}.json"
     unfinished = path.with_suffix(".part")

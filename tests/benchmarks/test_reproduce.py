@@ -83,6 +83,7 @@ def test_a_run_that_was_stopped_can_be_carried_away_and_continued(tmp_path, fold
     folders[1] = str(tmp_path / "elsewhere")
     assert reproduce.main([*command, *folders]) == 0
     (continued,) = read(tmp_path).values()
+    assert continued["abreast"] == 1
     assert reproduce.main([*command, "--runs", str(tmp_path / "again"), "--records", str(tmp_path / "records2")]) == 0
     whole = json.loads((tmp_path / "records2" / f"{name}.json").read_text())
     for key in ("curve", "prior", "confusion", "split_sha256"):
@@ -94,6 +95,15 @@ def test_the_time_limit_stops_what_is_running(tmp_path, folders, capsys):
     assert reproduce.main([*command, "--minutes", "0.01"]) == reproduce.UNFINISHED
     assert "seed1, small-cadr-batch-4-ratio-2-steps1000000-seed2." in capsys.readouterr().err
     assert not (tmp_path / "records").exists()
+
+
+def test_a_run_that_once_shared_the_machine_says_so(tmp_path, folders):
+    command = ["run", "small-cadr", *TINY, *folders]
+    together = [*command, "--seeds", "1", "2", "--abreast", "2", "--minutes", "0.0001"]
+    assert reproduce.main(together) == reproduce.UNFINISHED
+    assert reproduce.main([*command, "--seeds", "1"]) == 0
+    (record,) = read(tmp_path).values()
+    assert record["abreast"] == 2
 
 
 @pytest.mark.parametrize(
