@@ -6,6 +6,9 @@
 Flags it does not know are flags of `cadr train` and override the row; the record says which. A run is a folder under
 runs/: what was stopped (by --minutes, Ctrl-C or a lost machine) goes on when the same command is given again, on this
 machine or on another one that the folder was carried to. Needs torch, numpy and pillow alone.
+
+At its end RESULTS.md, its figure and docs/methods.md are written anew, if the records lie where these read them and
+matplotlib and SciPy are there to do it. Otherwise carry the records home and run figure3.py and results.py.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
@@ -36,6 +40,8 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.mps import shared_gpu  # noqa: E402
 
 RECIPES = [ROOT / "recipes" / name for name in ("hu2022.toml", "successors.toml")]
+RECORDS = ROOT / "benchmarks" / "records"
+REBUILD = [ROOT / "benchmarks" / name for name in ("figure3.py", "results.py")]
 UNFINISHED = 3
 # What does not make a run another one; steps and seed are told apart by the record itself.
 _NEUTRAL = CHANGEABLE | {"steps", "seed", "views", "log_every", "data"}
@@ -128,7 +134,6 @@ def _recorded(job: Job, records: Path) -> bool:
 
 def _start(job: Job, runs: Path, environment: dict[str, str], share: bool) -> subprocess.Popen[bytes]:
     runs.mkdir(parents=True, exist_ok=True)
-    path = os.pathsep.join([str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
     output: IO[bytes] | None = None
     if share:
         log = runs / f"{job.name}.log"
@@ -138,7 +143,7 @@ def _start(job: Job, runs: Path, environment: dict[str, str], share: bool) -> su
         # A session of its own: Ctrl-C reaches this process alone, which then asks each run once to save itself.
         return subprocess.Popen(
             job.command(runs / job.name),
-            env=os.environ | environment | {"PYTHONPATH": path},
+            env=os.environ | environment | _with_sources(),
             stdout=output,
             stderr=subprocess.STDOUT if share else None,
             start_new_session=True,
@@ -146,6 +151,10 @@ def _start(job: Job, runs: Path, environment: dict[str, str], share: bool) -> su
     finally:
         if output is not None:
             output.close()
+
+
+def _with_sources() -> dict[str, str]:
+    return {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])}
 
 
 def _remember_abreast(out: Path, together: int) -> None:
@@ -199,6 +208,16 @@ def _last_confusion(out: Path) -> list[list[int]] | None:
     return confusion
 
 
+def rebuild() -> None:
+    """RESULTS.md, its figure and docs/methods.md, from all records."""
+    missing = [name for name in ("matplotlib", "scipy") if find_spec(name) is None]
+    if missing:
+        print(f"RESULTS.md is as it was: {' and '.join(missing)} not installed here.", file=sys.stderr)
+        return
+    for script in REBUILD:
+        subprocess.run([sys.executable, str(script)], env=os.environ | _with_sources())
+
+
 def _slug(value: Any) -> str:
     text = re.sub(r"[^0-9A-Za-z.]+", "-", str(value)).strip("-")
     return text if len(text) <= 30 else hashlib.sha256(text.encode()).hexdigest()[:8]
@@ -214,14 +233,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     command.add_argument("--abreast", type=int, default=1, metavar="K", help="runs at the same time (default: 1)")
     command.add_argument("--minutes", type=float, metavar="M", help="stop and save after so long")
     command.add_argument("--runs", type=Path, default=ROOT / "runs", metavar="FOLDER")
-    command.add_argument("--records", type=Path, default=ROOT / "benchmarks" / "records", metavar="FOLDER")
+    command.add_argument("--records", type=Path, default=RECORDS, metavar="FOLDER")
     arguments, flags = parser.parse_known_args(argv)
     try:
         jobs = plan(arguments.rows, arguments.seeds, flags)
-        return run(jobs, arguments.runs, arguments.records, max(1, arguments.abreast), arguments.minutes)
+        status = run(jobs, arguments.runs, arguments.records, max(1, arguments.abreast), arguments.minutes)
     except CadrError as error:
         print(f"reproduce: {error}", file=sys.stderr)
         return 2
+    if arguments.records.resolve() == RECORDS:
+        rebuild()
+    return status
 
 
 if __name__ == "__main__":

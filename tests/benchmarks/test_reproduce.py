@@ -120,6 +120,24 @@ def test_mistakes_cost_one_sentence(folders, arguments, sentence, capsys):
     assert error.count("\n") == 1
 
 
+@pytest.mark.parametrize("installed", [True, False])
+def test_the_tables_are_rebuilt_where_they_can_be(tmp_path, folders, installed, monkeypatch, capsys):
+    script = tmp_path / "rebuild.py"
+    script.write_text("import pathlib, cadr; pathlib.Path(__file__).with_suffix('.done').touch()")
+    monkeypatch.setattr(reproduce, "REBUILD", [script])
+    monkeypatch.setattr(reproduce, "find_spec", lambda name: name if installed or name != "matplotlib" else None)
+    command = ["run", "small-cadr", *folders, *TINY]
+    (job,) = reproduce.plan(["small-cadr"], [1], TINY)
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records" / f"{job.name}.json").write_text("{}")  # nothing is left to run
+    assert reproduce.main(command) == 0
+    assert not script.with_suffix(".done").exists()  # the tables are not of these records
+    monkeypatch.setattr(reproduce, "RECORDS", tmp_path / "records")
+    assert reproduce.main(command) == 0
+    assert script.with_suffix(".done").exists() == installed
+    assert ("matplotlib not installed here" in capsys.readouterr().err) == (not installed)
+
+
 def test_a_failed_run_is_reported_and_leaves_no_record(tmp_path, folders, capsys):
     assert reproduce.main(["run", "small-cadr", *folders, "--n-max", "5000", "--device", "cpu"]) == 1
     assert "ended with status 2" in capsys.readouterr().err
