@@ -77,6 +77,14 @@ def test_without_adjustment_it_is_fixmatch_with_soft_labels():
         torch.testing.assert_close(ours.terms[name], base.terms[name])
 
 
+@pytest.mark.parametrize(("rows", "weight"), [(300, 80 / 300 * 40 / 12), (1000, 80 / 1000 * 40 / 12), (50_000, 0.23)])
+def test_a_few_labels_among_many_rows_weigh_no_less_than_in_the_published_settings(rows, weight):
+    batch, algorithm = views(), SimPro()
+    output = run(algorithm, batch, algorithm.init(dataclasses.replace(FACTS, num_unlabelled=rows)))
+    expected = weight * cross_entropy(array(batch.labelled) + 2.0 * np.log(LABELLED), batch.labels.numpy())
+    close(output.terms["supervised"], expected)
+
+
 def test_a_class_nobody_predicts_stays_finite():
     algorithm = SimPro()
     state = algorithm.init(FACTS)
