@@ -27,18 +27,16 @@ from benchmarks.cells import (  # noqa: E402
     EMPTY,
     Cells,
     Record,
-    figure,
     fill,
     hardware,
-    markdown,
     mean_and_sd,
     minutes,
-    plain,
     power,
     read_records,
 )
 from benchmarks.compared import BASELINE, compared  # noqa: E402
 from benchmarks.digits_table import digits  # noqa: E402
+from benchmarks.listings import provenance, recalls, variants  # noqa: E402
 from benchmarks.paper_tables import TABLES, column, section, to_show  # noqa: E402
 
 RECIPE = ROOT / "recipes" / "hu2022.toml"
@@ -81,50 +79,6 @@ def headline(rows: Sequence[Row], cells: Cells, elsewhere: dict[str, Any]) -> st
             f"([as its issue tracker says]({elsewhere['source']}))"
         )
     return sentence + "."
-
-
-def recalls(records: Sequence[Record]) -> str:
-    """Which classes are found and which are lost, where labels grow rarer from left to right."""
-    chosen = [r for r in records if plain(r) and r["row"].startswith("cifar10-gamma")]
-    if not chosen:
-        return ""
-    classes = len(chosen[0]["recall"])
-    header = ["row", "steps", "seed", *(f"class {c}" for c in range(classes))]
-    lines = [
-        [r["row"], power(r["steps"]), str(r["seed"]), *(f"{value:.1f}" for value in r["recall"])]
-        for r in sorted(chosen, key=lambda r: (-r["steps"], r["gamma"], r["row"], r["seed"]))
-    ]
-    return "## Recall by class (%), CIFAR-10, labels rarer from left to right\n\n" + markdown(header, lines)
-
-
-def variants(records: Sequence[Record]) -> str:
-    header = ["row", "changed", "steps", "seed", "accuracy", "GM", "minutes", "hardware"]
-    lines = [
-        [
-            r.get("row") or f"{r['dataset']} {r['algorithm']}",
-            ", ".join(f"{k} = {v}" for k, v in (r.get("overrides") or r["options"]).items()) or EMPTY,
-            power(r["steps"]),
-            str(r["seed"]),
-            f"{r['median_10']:.2f}",
-            f"{r['gm']:.2f}",
-            minutes([r]),
-            r["device"],
-        ]
-        for r in sorted(records, key=lambda r: (-r["steps"], r["file"]))
-        if not plain(r)
-    ]
-    return "## Variants\n\n" + (markdown(header, lines) if lines else "None has been run yet.")
-
-
-def provenance(records: Sequence[Record]) -> str:
-    header = ["record", "last", "mean-10", "median-10", "median-20", "best", "GM", "ms/step", "GiB", "torch", "commit"]
-    lines = [
-        [f"[{r['file']}](records/{r['file']})"]
-        + [f"{r[k]:.2f}" for k in ("last", "mean_10", "median_10", "median_20", "best", "gm")]
-        + [figure(r["ms_per_step"]), figure(r["peak_memory_gib"]), str(r["torch"]), str(r["commit"] or EMPTY)[:10]]
-        for r in records
-    ]
-    return "## Every record\n\n" + (markdown(header, lines) if lines else "There is none yet.")
 
 
 def build(

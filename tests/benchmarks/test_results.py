@@ -92,15 +92,27 @@ def test_a_changed_run_fills_no_cell_but_is_listed():
     text = build(changed, record("", accuracy=55.0))
     assert table(text, "Table 1", "2^17")[1]["+ CADR"][3] == "·"
     variants = text.split("## Variants")[1].split("\n## ")[0]
-    assert "| cifar10-gamma50-cadr | form = pinv | 2^17 | 1 | 77.00 | 88.50 | 15.0 min | NVIDIA H200 |" in variants
+    assert "| cifar10-gamma50-cadr | form = pinv | 1 | 77.00 | 88.50 | 15.0 min | NVIDIA H200 |" in variants
     assert "55.00" in variants
 
 
 def test_recall_by_class_is_shown_where_it_decides():
     assert "Recall by class" not in build(record("cifar10-unlabelled-inverse20-cadr"))
     text = build(record("cifar10-gamma100-cadr", gamma=100.0), record("cifar10-gamma20-cadr", gamma=20.0))
-    lines = text.split("## Recall by class")[1].split("\n\n")[1].splitlines()
-    assert lines[2:] == [f"| cifar10-gamma{gamma}-cadr | 2^17 | 1 | 99.0 | 78.0 |" for gamma in (20, 100)]
+    section = text.split("## Recall by class")[1].split("\n## ")[0]
+    lines = section.split("### 2^17 steps\n\n")[1].splitlines()
+    assert lines[2:4] == [f"| cifar10-gamma{gamma}-cadr | 1 | 99.0 | 78.0 |" for gamma in (20, 100)]
+
+
+@pytest.mark.parametrize("heading", ["Recall by class", "Variants", "Every record"])
+def test_listings_hold_one_length_a_table(heading):
+    rows = ["cifar10-gamma50-cadr", "cifar10-gamma50-fixmatch"]
+    changed = {"beta": 0.1} if heading == "Variants" else {}
+    text = build(*(record(row, steps=steps, overrides=changed) for steps in (2**15, 2**17) for row in rows))
+    section = text.split(f"## {heading}")[1].split("\n## ")[0]
+    assert [part.split()[0] for part in section.split("\n### ")[1:]] == ["2^17", "2^15"]
+    for part in section.split("\n### ")[1:]:
+        assert all(part.count(f"| {row} |") + part.count(f"| [{row}-") == 1 for row in rows)
 
 
 def test_figure_4_shows_the_geometric_mean_and_runs_abreast_say_so():
