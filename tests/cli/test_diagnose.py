@@ -42,6 +42,17 @@ def test_verdict_table_bars_and_caveat(capsys, tmp_path):
     assert text.rstrip().endswith(CAVEAT)
 
 
+def test_a_class_that_nobody_labelled_can_be_named(capsys, tmp_path):
+    table = write_table(tmp_path)
+    status, text, _ = run(capsys, table, "--unlabelled-classes", "fox")
+    assert status == 0
+    fox = next(line for line in text.splitlines() if line.startswith("fox"))
+    assert fox.split()[1] == "0"
+    assert fox.endswith("not estimable")
+    status, _, error = run(capsys, table, "--unlabelled-classes", "emu")
+    assert (status, error) == (2, "cadr: mine: class 'emu' is named twice\n")
+
+
 @pytest.mark.parametrize("command", [["diagnose"], ["data", "show"]])
 def test_a_table_with_identifiers(command, capsys, tmp_path):
     """The sentence about the column names the remedy, and the remedy works."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,13 @@ def add(subparsers: Subparsers) -> None:
     )
     add_source(parser)
     parser.add_argument("--split", type=Path, metavar="FILE", help="diagnose a benchmark under this split.json")
+    parser.add_argument(
+        "--unlabelled-classes",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="classes that are there, though nobody labelled an example; the labels cannot show that they are missing",
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of folds and resampling (default: 0)")
     parser.add_argument("--json", action="store_true", help="print everything as JSON instead")
     parser.set_defaults(run=run)
@@ -39,6 +47,8 @@ def run(namespace: Namespace) -> int:
     pool = open_source(namespace)
     if namespace.split is not None:
         pool = apply(pool, Split.read(namespace.split))
+    if namespace.unlabelled_classes:
+        pool = replace(pool, class_names=(*pool.class_names, *namespace.unlabelled_classes))
     diagnosis = diagnose(pool, seed=namespace.seed)
     if namespace.json:
         print(diagnosis.to_json())

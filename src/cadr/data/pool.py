@@ -132,7 +132,6 @@ class Pool:
             )
         if len(set(names)) != len(names):
             self._fail(f"class {next(n for n in names if names.count(n) > 1)!r} is named twice")
-        truth = self.labels if self.hidden_labels is None else self.hidden_labels
         for labels, what, length, lowest in (
             (self.labels, "labels", len(self.examples), MISSING),
             (self.hidden_labels, "hidden_labels", len(self.examples), MISSING),
@@ -142,11 +141,6 @@ class Pool:
                 self._check_labels(labels, what, length, lowest)
         if (self.test_labels is None) != (self.test_examples is None):
             self._fail("a test part needs both test_examples and test_labels")
-        empty = np.flatnonzero(_count(truth, len(names)) == 0)
-        if len(empty):
-            self._fail(
-                f"no example has class {names[empty[0]]!r} (index {empty[0]}); label one, or leave the class out"
-            )
         if (
             self.hidden_labels is not None
             and ((self.labels != MISSING) & (self.hidden_labels != MISSING) & (self.labels != self.hidden_labels)).any()

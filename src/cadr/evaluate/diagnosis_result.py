@@ -136,7 +136,7 @@ class Diagnosis:
         if self.domain_auc > self.domain_limit:
             found.append(
                 "Missingness does not look like a matter of class alone: with classes reweighted, labelled rows still "
-                f"differ from unlabelled ones (AUC {self.domain_auc:.2f}, limit {self.domain_limit:.2f})."
+                f"differ from unlabelled ones (AUC {self.domain_auc:.3f}, limit {self.domain_limit:.3f})."
             )
         if self.far_share > self.far_limit:
             found.append(

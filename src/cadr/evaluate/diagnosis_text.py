@@ -72,8 +72,8 @@ def closing(diagnosis: Diagnosis) -> list[str]:
     fine = "fits" if d.domain_auc <= d.domain_limit else "does NOT fit"
     return [
         f"Effective number of labels {d.effective_labels:,.0f} of {d.labelled:,}{ratio}.",
-        f"Assumption that missingness depends on the class alone: {fine} (AUC {d.domain_auc:.2f}, a half is best, "
-        f"limit {d.domain_limit:.2f}).",
+        f"Assumption that missingness depends on the class alone: {fine} (AUC {d.domain_auc:.3f}, a half is best, "
+        f"limit {d.domain_limit:.3f}).",
         f"Classes told apart by a linear classifier: {100 * d.balanced_accuracy:.0f} % of a class found on average.",
         *(f"Warning: {warning}" for warning in d.warnings),
         CAVEAT,

@@ -42,8 +42,11 @@ def encode_labels(
     highest = max((int(chunk.max()) for part in given for chunk in chunks(part)), default=MISSING)
     if class_names is None and highest >= MANY:
         raise LabelError(f"{name}: a label of {highest} would mean more than a million classes; labels count from 0")
-    if class_names is None and highest > 0 and not any((chunk == 0).any() for part in given for chunk in chunks(part)):
-        raise LabelError(f"{name}: no label is 0, and labels that are numbers count from 0; subtract 1, or use strings")
+    if class_names is None and (unused := _first_unused(given, highest)) is not None:
+        raise LabelError(
+            f"{name}: no label is {unused}, though one is {highest}; number the classes from 0 without gaps, use strings, "
+            "or give class_names"
+        )
     encoded = [None if p is None else p if p.dtype == np.int64 else p.astype(np.int64) for p in parts]
     return class_names or tuple(str(c) for c in range(highest + 1)), encoded
 
@@ -68,6 +71,14 @@ def index_labels(name: str, labels: list[str], names: tuple[str, ...]) -> NDArra
         return np.array([index[label] for label in labels], dtype=np.int64)
     except KeyError as error:
         raise LabelError(f"{name}: label {error} is not among the class names {listed(names)}") from None
+
+
+def _first_unused(parts: list[NDArray[Any]], highest: int) -> int | None:
+    """The first of the numbers 0 … highest that no label is."""
+    used = np.zeros(highest + 1, dtype=bool)
+    for chunk in (chunk for part in parts for chunk in chunks(part)):
+        used[chunk[chunk >= 0]] = True
+    return None if used.all() else int(used.argmin())
 
 
 def _is_whole(text: str) -> bool:
