@@ -158,8 +158,10 @@ def test_truth_that_nobody_knows_is_not_reported(tmp_path):
 
 def test_a_class_without_labels_is_refused(tmp_path):
     pool = dataclasses.replace(tiny.pool(), labels=np.where(np.arange(90) % 3 == 2, -1, tiny.pool().labels))
-    with pytest.raises(DataError, match="No example of class cat is labelled"):
+    with pytest.raises(DataError, match="No example of class cat is labelled; take another seed"):
         list(train(tiny.config(), tmp_path, pool=pool))
+    with pytest.raises(DataError, match="No example of class cat is labelled; label one"):
+        list(train(tiny.config(), tmp_path, pool=dataclasses.replace(pool, hidden_labels=None)))
 
 
 def test_views_must_fit_the_data(tmp_path):

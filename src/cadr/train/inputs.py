@@ -40,7 +40,9 @@ class Inputs:
             raise DataError(f"{pool.name} has no labels at all; label at least one example of each class.")
         missing = [name for name, count in zip(pool.class_names, pool.counts, strict=True) if count == 0]
         if missing:
-            raise DataError(f"No example of class {', '.join(missing)} is labelled; label one, or leave the class out.")
+            drawn = pool.hidden_labels is not None  # a protocol took labels away
+            remedy = "take another seed, or more labels" if drawn else "label one, or leave the class out"
+            raise DataError(f"No example of class {', '.join(missing)} is labelled; {remedy}.")
         pool.check_finite()  # a mapped file has not been looked at yet, and one NaN would spread to every weight
         stream = np.arange(len(pool.labels)) if pool.stream is None else pool.stream
         test = None if pool.test_examples is None else _tensor(pool.test_examples, device)
