@@ -4,6 +4,7 @@ import json
 
 import pytest
 from benchmarks.cells import power
+from benchmarks.matched import matched_accuracy
 
 from benchmarks import figure3, results
 from cadr.cli.recipe_file import read_rows
@@ -101,7 +102,7 @@ def test_recall_by_class_is_shown_where_it_decides():
     text = build(record("cifar10-gamma100-cadr", gamma=100.0), record("cifar10-gamma20-cadr", gamma=20.0))
     section = text.split("## Recall by class")[1].split("\n## ")[0]
     lines = section.split("### 2^17 steps\n\n")[1].splitlines()
-    assert lines[2:4] == [f"| cifar10-gamma{gamma}-cadr | 1 | 99.0 | 78.0 |" for gamma in (20, 100)]
+    assert lines[2:4] == [f"| cifar10-gamma{gamma}-cadr | 1 | 99.0 | 78.0 | 1.00 | 85.00 |" for gamma in (20, 100)]
 
 
 @pytest.mark.parametrize("heading", ["Recall by class", "Variants", "Every record"])
@@ -113,6 +114,17 @@ def test_listings_hold_one_length_a_table(heading):
     assert [part.split()[0] for part in section.split("\n### ")[1:]] == ["2^17", "2^15"]
     for part in section.split("\n### ")[1:]:
         assert all(part.count(f"| {row} |") + part.count(f"| [{row}-") == 1 for row in rows)
+
+
+def test_names_that_are_exchanged_show():
+    cycle = [[2, 7, 0, 1], [1, 1, 8, 0], [9, 0, 1, 0], [0, 2, 3, 5]]  # 0 is called 1, 1 is called 2, 2 is called 0
+    assert matched_accuracy(cycle) == pytest.approx(100 * (7 + 8 + 9 + 5) / 40)
+    lost = [[9, 1, 0], [1, 9, 0], [8, 2, 0]]  # 2 is called 0, and nothing is called 2
+    assert matched_accuracy(lost) == pytest.approx(100 * 18 / 30)
+    text = build(record("cifar10-gamma100-cadr", last=15.0, confusion=[[1, 9], [8, 2]]))
+    assert "| 99.0 | 78.0 | 15.00 | 85.00 |" in text.split("## Recall by class")[1]
+    assert "| 15.00 | 85.00 | 2.00 |" in text.split("## Every record")[1]
+    assert "| 15.00 | · | 2.00 |" in build(record("", last=15.0, confusion=None)).split("## Every record")[1]
 
 
 def test_figure_4_shows_the_geometric_mean_and_runs_abreast_say_so():
