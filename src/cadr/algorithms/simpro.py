@@ -70,7 +70,7 @@ class SimPro(Imputation):
         return predictions(weak + self.adjustment(state["unlabelled_prior"]))
 
     def terms(self, step: Step) -> Terms:
-        """A labelled row weighs as much as an unlabelled one, however often either is drawn; see above for few labels."""
+        """A labelled row weighs as much as an unlabelled one, however often either is drawn; or more, see above."""
         adjustment = self.adjustment(step.state["mixed_prior"])
         once = step.state["labels_per_row"] * (step.weak.shape[0] / step.labelled.shape[0])
         weight = once.clamp(min=self.least_labelled_weight)
