@@ -85,6 +85,7 @@ def _rivals():
         "cells": {methods.SETTING: {"FixMatch": cell, "+ PRG": cell | {"accuracy": [80.0, 80.0]}}},
         "ms_per_step": {"FixMatch": 2.0, "+ PRG": 3.0},
         "examples_per_step": {"FixMatch": 288, "+ PRG": 576},
+        "processor": "x86_64",
         "command": {"runs": 4, "minutes": 7.4, "processes": 2},
     }
 
@@ -100,8 +101,19 @@ def test_results_show_the_digits_table():
     text = digits(_rivals())
     assert "| + PRG (alpha = 2.0) | 80.00 ± 0.00 / 60.00 ± 0.00 | 1.50× | 2.00× |" in text
     assert "over 2 seeds" in text
-    assert "4 runs; the last command made 4 of them in 7 minutes, 2 at a time" in text
+    assert "4 runs on a CPU (x86_64); the last command made 4 of them in 7 minutes, 2 at a time" in text
     assert digits({}) == ""
+
+
+def test_digits_of_different_lengths_stand_in_different_tables():
+    found = _rivals()
+    found["rows"]["+ CReST"] = {"algorithm": "crest", "options": {"steps": 1200, "evaluations": 300}}
+    found["cells"][methods.SETTING]["+ CReST"] = found["cells"][methods.SETTING]["FixMatch"]
+    shorter, longer = digits(found).split("\n### ")[1:]
+    assert shorter.startswith("200 steps, 50 evaluations\n\n|")
+    assert ("| FixMatch |" in shorter, "CReST" in shorter) == (True, False)
+    assert longer.startswith("1,200 steps, 300 evaluations\n\nAs many steps as above in each of 6 generations")
+    assert ("FixMatch |" in longer, "| + CReST | 71.00 ± 1.41 / 60.00 ± 0.00 |" in longer) == (False, True)
 
 
 def test_the_benchmark_runs_every_method_with_options_it_has():
