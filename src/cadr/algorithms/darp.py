@@ -23,7 +23,7 @@ from cadr.estimate.prior import uniform_prior, update_prior
 from cadr.functional import predictions
 
 _SMALL = 1e-6  # the published floor under probabilities
-_NEWTON = 10  # steps; in log space they converge in a few
+_NEWTON, _AGAIN = 10, 3  # steps in the first turn and in later ones, which begin close to their end
 
 
 @dataclass(frozen=True)
@@ -104,10 +104,12 @@ def refine(predicted: Tensor, counts: Tensor, iterations: int) -> Tensor:
     entropy = -(predicted * (predicted + _SMALL).log()).sum(1, keepdim=True).clamp(max=-_SMALL)  # (N, 1)
     entropy = entropy / entropy.mean()
     nu = torch.zeros_like(counts)
-    for _ in range(iterations):
+    for turn in range(iterations):
         rows = log_p - torch.logsumexp(log_p - entropy * nu, 1, keepdim=True)
-        for _ in range(_NEWTON):
+        for _ in range(_AGAIN if turn else _NEWTON):
             tilted = rows - entropy * nu
-            slope = (torch.softmax(tilted, 0) * entropy).sum(0).clamp(min=_SMALL)
-            nu = nu + (torch.logsumexp(tilted, 0) - log_counts) / slope
+            log_sums = torch.logsumexp(tilted, 0)
+            # Not torch.softmax, which on a GPU gives a column of any length to one block.
+            slope = ((tilted - log_sums).exp() * entropy).sum(0).clamp(min=_SMALL)
+            nu = nu + (log_sums - log_counts) / slope
     return torch.softmax(log_p - entropy * nu, 1)
