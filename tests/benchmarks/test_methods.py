@@ -14,13 +14,16 @@ from cadr.algorithms import ALGORITHMS
 from cadr.cli.recipe_file import read_rows
 
 WORDS = tomllib.loads(methods.WORDS.read_text(encoding="utf-8"))
-ROWS = read_rows(results.RECIPE)
+ROWS = read_rows(results.RECIPE) + read_rows(results.SUCCESSORS)
 
 
-def lines(text):
-    """Name of the algorithm -> its cells."""
-    cells = [[cell.strip() for cell in line.split(" | ")] for line in text.splitlines() if line.startswith("| ")]
-    return {row[1].strip("`"): row for row in cells[2:]}
+def tables(text):
+    """Of each of the page's two tables: name of the algorithm -> column -> cell."""
+    found = []
+    for section in text.split("\n## ")[1:]:
+        cells = [[c.strip() for c in line.strip("| ").split(" | ")] for line in section.splitlines() if line[:1] == "|"]
+        found.append({row[1].strip("`"): dict(zip(cells[0], row, strict=True)) for row in cells[2:]})
+    return found
 
 
 def test_the_page_is_what_its_command_writes():
@@ -31,46 +34,43 @@ def test_the_page_is_what_its_command_writes():
 
 def test_every_method_is_described_once():
     assert WORDS.keys() == ALGORITHMS.keys()
-    table = lines(methods.page(WORDS, ROWS, [], {}))
-    assert list(table) == list(ALGORITHMS)
-    for row in table.values():
-        file = row[8].split("](../")[1].rstrip(")")
+    described, accuracy = tables(methods.page(WORDS, ROWS, [], {}))
+    assert list(described) == list(accuracy) == list(ALGORITHMS)
+    for row in described.values():
+        file = row["file"].split("](../")[1].rstrip(")")
         assert (methods.ROOT / file).exists()
 
 
-def test_published_numbers_come_from_the_recipe():
-    table = lines(methods.page(WORDS, ROWS, [], {}))
+def test_published_numbers_come_from_the_recipe_and_stand_in_the_column_of_their_length():
+    _, table = tables(methods.page(WORDS, ROWS, [], {}))
     rows = {row.name: row for row in ROWS}
-    assert table["darp"][9] == f"{rows['cifar10-gamma50-darp'].published:.2f}"
-    assert table["freematch"][9] == EMPTY
+    columns = ["published, 2^17 steps", "published, 2^20 steps"]
+    assert [table["darp"][c] for c in columns] == [f"{rows['cifar10-gamma50-darp'].published:.2f}", EMPTY]
+    assert [table["prg"][c] for c in columns] == [EMPTY, WORDS["prg"]["published"]]
+    assert [table["freematch"][c] for c in columns] == [EMPTY, EMPTY]
     for name, about in WORDS.items():  # none is typed that the recipe has
-        assert not ("published" in about and f"cifar10-gamma50-{name.replace('_', '-')}" in rows)
+        assert not ("published" in about and rows[f"cifar10-gamma50-{name.replace('_', '-')}"].published)
+        assert ("published" in about) == ("published_steps" in about)
 
 
-def record(algorithm, steps, accuracy, **more):
-    plain = {
-        "dataset": "cifar10",
-        "algorithm": algorithm,
-        "gamma": 50,
-        "n_max": 50,
-        "gamma_unlabelled": 1,
-        "options": {},
-    }
-    return {**plain, "steps": steps, "median_10": accuracy, "overrides": {}, **more}
+def record(row, steps, accuracy, **more):
+    about = {"row": row, "overrides": {}, "steps": steps, "seed": 1, "median_10": accuracy}
+    return {**about, "seconds": 600.0, "abreast": 1, "device": "NVIDIA H200", **more}
 
 
-def test_our_number_is_of_the_longest_plain_runs():
+def test_our_numbers_are_of_plain_runs_one_length_a_column():
     records = [
-        record("prg", 2**15, 70.0),
-        record("prg", 2**17, 90.0, overrides={"algorithm": "prg"}),
-        record("prg", 2**17, 92.0),
-        record("prg", 2**18, 10.0, options={"alpha": 3.0}),
-        record("prg", 2**18, 10.0, overrides={"lr": 0.1}),
-        record("prg", 2**18, 10.0, gamma=20),
+        record("cifar10-gamma50-prg", 2**15, 70.0),
+        record("cifar10-gamma50-prg", 2**17, 90.0),
+        record("cifar10-gamma50-prg", 2**17, 92.0, seed=2),
+        record("cifar10-gamma50-prg", 2**17, 10.0, seed=3, overrides={"lr": 0.1}),
+        record("cifar10-gamma50-prg", 2**14, 10.0),
+        record("cifar10-gamma20-prg", 2**17, 10.0),
     ]
-    table = lines(methods.page(WORDS, ROWS, records, {}))
-    assert table["prg"][10] == "91.00 ± 1.41 (2^17 steps, n = 2)"
-    assert table["dash"][10] == EMPTY
+    _, table = tables(methods.page(WORDS, ROWS, records, {}))
+    assert table["prg"]["ours, 2^15 steps"] == "**70.00** (n = 1, 2^15 steps, 10.0 min, NVIDIA H200)"
+    assert table["prg"]["ours, 2^17 steps"] == "**91.00 ± 1.41** (n = 2, 2^17 steps, 10.0 min, NVIDIA H200)"
+    assert table["dash"]["ours, 2^15 steps"] == table["dash"]["ours, 2^17 steps"] == EMPTY
 
 
 def _rivals():
@@ -91,10 +91,10 @@ def _rivals():
 
 
 def test_digits_and_costs_come_from_their_record():
-    table = lines(methods.page(WORDS, ROWS, [], _rivals()))
-    assert table["fixmatch"][11].rstrip(" |") == "71.00 ± 1.41 (n = 2)"
-    assert table["prg"][6:8] == ["1.50×", "2.00×"]
-    assert table["fixmatch"][6:8] == ["1.00×", "1.00×"]
+    described, accuracy = tables(methods.page(WORDS, ROWS, [], _rivals()))
+    assert accuracy["fixmatch"]["digits, 200 steps"] == "71.00 ± 1.41 (n = 2)"
+    assert (described["prg"]["cost"], described["prg"]["images"]) == ("1.50×", "2.00×")
+    assert (described["fixmatch"]["cost"], described["fixmatch"]["images"]) == ("1.00×", "1.00×")
 
 
 def test_results_show_the_digits_table():
@@ -114,6 +114,9 @@ def test_digits_of_different_lengths_stand_in_different_tables():
     assert ("| FixMatch |" in shorter, "CReST" in shorter) == (True, False)
     assert longer.startswith("1,200 steps, 300 evaluations\n\nAs many steps as above in each of 6 generations")
     assert ("FixMatch |" in longer, "| + CReST | 71.00 ± 1.41 / 60.00 ± 0.00 |" in longer) == (False, True)
+    _, table = tables(methods.page(WORDS, ROWS, [], found))
+    assert [table[name]["digits, 200 steps"] for name in ("crest", "dash")] == [EMPTY, EMPTY]
+    assert table["crest"]["digits, 1,200 steps"] == "71.00 ± 1.41 (n = 2)"
 
 
 def test_the_benchmark_runs_every_method_with_options_it_has():
