@@ -23,6 +23,7 @@ from cadr.cli.recipe_file import Row, read_rows
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.alike import BASELINE  # noqa: E402
 from benchmarks.cells import (  # noqa: E402
     EMPTY,
     Cells,
@@ -34,7 +35,7 @@ from benchmarks.cells import (  # noqa: E402
     power,
     read_records,
 )
-from benchmarks.compared import BASELINE, compared  # noqa: E402
+from benchmarks.compared import compared  # noqa: E402
 from benchmarks.digits_table import digits  # noqa: E402
 from benchmarks.listings import provenance, recalls, variants  # noqa: E402
 from benchmarks.paper_tables import TABLES, column, section, to_show  # noqa: E402

@@ -6,8 +6,8 @@ import pytest
 from benchmarks.cells import power
 from benchmarks.matched import matched_accuracy
 
-from benchmarks import figure3, results
-from cadr.cli.recipe_file import read_rows
+from benchmarks import alike, figure3, results
+from cadr.cli.recipe_file import Row, read_rows
 
 ROWS = read_rows(results.RECIPE) + read_rows(results.SUCCESSORS)
 ELSEWHERE = {"what": "FixMatch elsewhere", "steps": 2**20, "hours": 16, "hardware": "four V100", "source": "https://x"}
@@ -150,6 +150,23 @@ def test_every_method_at_one_length_with_its_cost_where_it_compares():
     assert "dash" in missing
     assert "beta" not in missing
     assert "prg," not in missing
+
+
+def test_what_is_not_alike_is_said_as_the_recipes_have_it():
+    base = {"data": "digits", "protocol": "mcar", "n": 10, "steps": 2**17}
+
+    def row(name, **values):
+        return Row(f"cifar10-gamma50-{name}", alike.SETTING, base | values)
+
+    rows = [
+        row("fixmatch", algorithm="fixmatch"),
+        row("mixmatch", algorithm="mixmatch", ratio=2, alpha=0.3),
+        row("prg", algorithm="prg", steps=2**15, ratio=7),  # as everybody has it
+        row("crest", algorithm="crest", generations=3),
+        row("pi-model", algorithm="pi_model", ratio=2),
+    ]
+    assert alike.exceptions(rows) == "`ratio = 2` (mixmatch, pi-model); `generations = 3` (crest)"
+    assert alike.exceptions(ROWS) in build()
 
 
 def test_the_ablation_tells_its_two_thresholds_apart():
