@@ -1,4 +1,4 @@
-"""Rebuild benchmarks/RESULTS.md from benchmarks/records/, rivals.json and recipes/, and from nothing else.
+"""Rebuild benchmarks/RESULTS.md from records/, rivals.json, elsewhere.toml and recipes/, and from nothing else.
 
     python benchmarks/results.py
 
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from cadr.cli.recipe_file import Row, read_rows
+from cadr.config import Training
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -91,11 +92,13 @@ def build(
 ) -> str:
     cells = fill(records)
     intro = (
-        "Every number of ours is the median test accuracy (%) of the last 10 of 128 evaluations of the averaged model, "
-        "± the sample standard deviation over n seeds, with steps, mean minutes a run and hardware beside it; "
-        f"{EMPTY} marks a cell that has not been run. The published numbers are for the published number of steps and "
-        "most likely one seed. This file is written by `python benchmarks/results.py` from "
-        "[records/](records), [rivals.json](rivals.json) and [recipes/](../recipes) alone."
+        "Accuracies (%) of ours are the median of the last 10 evaluations of the averaged model on the test set "
+        f"({Training.evaluations} in a run; digits say theirs), geometric means and recalls those of the last one, "
+        "± the sample standard deviation over n seeds, with steps, mean minutes a run and hardware beside them; "
+        f"{EMPTY} marks a cell that has not been run. The published numbers "
+        "are for the published number of steps and most likely one seed. This file is written by "
+        "`python benchmarks/results.py` from [records/](records), [rivals.json](rivals.json), "
+        "[elsewhere.toml](elsewhere.toml) and [recipes/](../recipes) alone."
     )
     parts = ["# Results", headline(rows, cells, elsewhere), intro]
     if with_figure:
