@@ -44,8 +44,8 @@ def encode_labels(
         raise LabelError(f"{name}: a label of {highest} would mean more than a million classes; labels count from 0")
     if class_names is None and (unused := _first_unused(given, highest)) is not None:
         raise LabelError(
-            f"{name}: no label is {unused}, though one is {highest}; number the classes from 0 without gaps, use strings, "
-            "or give class_names"
+            f"{name}: no label is {unused}, though one is {highest}; "
+            "number the classes from 0 without gaps, use strings, or give class_names"
         )
     encoded = [None if p is None else p if p.dtype == np.int64 else p.astype(np.int64) for p in parts]
     return class_names or tuple(str(c) for c in range(highest + 1)), encoded
