@@ -2,6 +2,8 @@
 
     PYTHONPATH=src python3 benchmarks/reproduce.py run cifar10-gamma50-cadr cifar10-gamma50-fixmatch --seeds 1 2 3
     … run cifar10-gamma50-cadr --steps 32768 --form pinv --abreast 4 --minutes 9
+    … rest --minutes 25                what benchmarks/plan.txt asks for and has no record, in its order
+    … rest --list                      what that is
 
 Flags it does not know are flags of `cadr train` and override the row; the record says which. A run is a folder under
 runs/: what was stopped (by --minutes, Ctrl-C or a lost machine) goes on when the same command is given again, on this
@@ -18,6 +20,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -41,6 +44,7 @@ from benchmarks.mps import shared_gpu  # noqa: E402
 
 RECIPES = [ROOT / "recipes" / name for name in ("hu2022.toml", "successors.toml")]
 RECORDS = ROOT / "benchmarks" / "records"
+PLAN = ROOT / "benchmarks" / "plan.txt"
 REBUILD = [ROOT / "benchmarks" / name for name in ("figure3.py", "results.py")]
 UNFINISHED = 3
 # What does not make a run another one; steps and seed are told apart by the record itself.
@@ -85,6 +89,25 @@ def plan(rows: Sequence[str], seeds: Sequence[int], flags: Sequence[str]) -> lis
     return jobs
 
 
+def read_plan(path: Path) -> list[Job]:
+    """The jobs of a file whose lines are what follows `run`."""
+    parser = argparse.ArgumentParser(prog=path.name, allow_abbrev=False)
+    _add_rows(parser)
+    jobs: dict[str, Job] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if words := shlex.split(line, comments=True):
+            arguments, flags = parser.parse_known_args(words)
+            jobs |= {job.name: job for job in plan(arguments.rows, arguments.seeds, flags)}
+    return list(jobs.values())
+
+
+def show_rest(jobs: Sequence[Job], records: Path) -> None:
+    left = [job for job in jobs if not _record(job, records).exists()]
+    for job in left:
+        print(f"{job.steps:7,} steps  {job.name}")
+    print(f"{len(left)} of {len(jobs)} runs are left, {sum(job.steps for job in left):,} steps.")
+
+
 def run(jobs: Sequence[Job], runs: Path, records: Path, abreast: int, minutes: float | None) -> int:
     """Bring every job to its end, `abreast` at a time; returns 0 when all have their record."""
     with shared_gpu(abreast) as environment:
@@ -95,7 +118,7 @@ def _run(
     jobs: Sequence[Job], runs: Path, records: Path, abreast: int, minutes: float | None, environment: dict[str, str]
 ) -> int:
     deadline = time.monotonic() + 60 * minutes if minutes else float("inf")
-    waiting = [job for job in jobs if not _recorded(job, records)]
+    waiting = [job for job in jobs if not _recorded(_record(job, records))]
     running: dict[Job, subprocess.Popen[bytes]] = {}
     together = min(abreast, len(waiting))
     failed: list[Job] = []
@@ -125,8 +148,11 @@ def _run(
     return 1 if failed else 0
 
 
-def _recorded(job: Job, records: Path) -> bool:
-    path = records / f"{job.name}.json"
+def _record(job: Job, records: Path) -> Path:
+    return records / f"{job.name}.json"
+
+
+def _recorded(path: Path) -> bool:
     if path.exists():
         print(f"{path} is there already", flush=True)
     return path.exists()
@@ -186,7 +212,7 @@ def write_record(job: Job, out: Path, records: Path) -> Path:
     record = json.loads((out / "result.json").read_text(encoding="utf-8"))
     record |= {"row": job.row, "overrides": job.overrides, "abreast": _abreast(out), "confusion": _last_confusion(out)}
     records.mkdir(parents=True, exist_ok=True)
-    path = records / f"{job.name}.json"
+    path = _record(job, records)
     unfinished = path.with_suffix(".part")
     unfinished.write_text(_one_key_per_line(record), encoding="utf-8")
     unfinished.replace(path)
@@ -223,20 +249,37 @@ def _slug(value: Any) -> str:
     return text if len(text) <= 30 else hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
+def _add_rows(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("rows", nargs="+", metavar="ROW")
+    parser.add_argument("--seed", "--seeds", dest="seeds", nargs="+", type=int, default=[1], metavar="N")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    command = parser.add_subparsers(required=True, metavar="run").add_parser("run", allow_abbrev=False)
-    command.add_argument("rows", nargs="+", metavar="ROW")
-    command.add_argument("--seed", "--seeds", dest="seeds", nargs="+", type=int, default=[1], metavar="N")
-    command.add_argument("--abreast", type=int, default=1, metavar="K", help="runs at the same time (default: 1)")
-    command.add_argument("--minutes", type=float, metavar="M", help="stop and save after so long")
-    command.add_argument("--runs", type=Path, default=ROOT / "runs", metavar="FOLDER")
-    command.add_argument("--records", type=Path, default=RECORDS, metavar="FOLDER")
+    commands = parser.add_subparsers(required=True, metavar="run | rest", dest="command")
+    some = commands.add_parser("run", allow_abbrev=False)
+    _add_rows(some)
+    rest = commands.add_parser("rest", allow_abbrev=False)
+    rest.add_argument("--plan", type=Path, default=PLAN, metavar="FILE", help="default: benchmarks/plan.txt")
+    rest.add_argument("--list", action="store_true", help="say what is left, and run nothing")
+    for command in (some, rest):
+        command.add_argument("--abreast", type=int, default=1, metavar="K", help="runs at the same time (default: 1)")
+        command.add_argument("--minutes", type=float, metavar="M", help="stop and save after so long")
+        command.add_argument("--runs", type=Path, default=ROOT / "runs", metavar="FOLDER")
+        command.add_argument("--records", type=Path, default=RECORDS, metavar="FOLDER")
     arguments, flags = parser.parse_known_args(argv)
+    if arguments.command == "rest" and flags:
+        parser.error(f"rest takes its runs from a file, and no {flags[0]}")
     try:
-        jobs = plan(arguments.rows, arguments.seeds, flags)
+        if arguments.command == "run":
+            jobs = plan(arguments.rows, arguments.seeds, flags)
+        else:
+            jobs = read_plan(arguments.plan)
+            if arguments.list:
+                show_rest(jobs, arguments.records)
+                return 0
         status = run(jobs, arguments.runs, arguments.records, max(1, arguments.abreast), arguments.minutes)
     except CadrError as error:
         print(f"reproduce: {error}", file=sys.stderr)

@@ -150,3 +150,36 @@ def test_only_what_changes_the_run_counts_as_changed():
     assert job.name == "cifar10-gamma50-cadr-steps32768-seed3"
     (job,) = reproduce.plan(["cifar10-gamma50-cadr"], [3], ["--form", "pinv", "--held-out", "5000"])
     assert job.overrides == {"form": "pinv", "held_out": 5000}
+
+
+def test_the_rest_of_a_plan(tmp_path, folders, capsys):
+    (tmp_path / "plan.txt").write_text(
+        f"# why\nsmall-cadr --seeds 1 2 {' '.join(TINY)}\n\nsmall-cadr --beta 1.0 {' '.join(TINY)}  # and this\n"
+        f"small-cadr {' '.join(TINY)}\n"
+    )
+    command = ["rest", "--plan", str(tmp_path / "plan.txt"), *folders]
+    names = ["small-cadr-batch-4-ratio-2-steps6-seed1", "small-cadr-batch-4-ratio-2-steps6-seed2"]
+    names += ["small-cadr-batch-4-beta-1.0-ratio-2-steps6-seed1"]
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records" / f"{names[1]}.json").write_text("{}")
+    assert reproduce.main([*command, "--list"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"      6 steps  {names[0]}",
+        f"      6 steps  {names[2]}",
+        "2 of 3 runs are left, 12 steps.",
+    ]
+    assert reproduce.main(command) == 0
+    assert sorted(read(tmp_path)) == sorted(f"{name}.json" for name in names)
+    assert read(tmp_path)[f"{names[1]}.json"] == {}
+
+
+def test_the_plan_names_rows_that_are_there():
+    jobs = reproduce.read_plan(reproduce.PLAN)
+    assert jobs[0].name == "cifar10-gamma50-cadr-steps131072-seed1"
+    assert {job.steps for job in jobs} == {2**15, 2**17}
+
+
+def test_rest_takes_no_flags_of_a_run(folders, capsys):
+    with pytest.raises(SystemExit):
+        reproduce.main(["rest", *folders, "--beta", "1"])
+    assert "no --beta" in capsys.readouterr().err
