@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,6 +17,7 @@ from cadr.errors import DataError
 NO_LABEL = {"", str(MISSING), f"{MISSING:.1f}"}  # as text; the last is what pandas makes of whole numbers with gaps
 MANY = 1 << 20  # more classes than anybody has
 _NOT_AVAILABLE = {"na", "n/a", "nan", "null", "<na>"}  # what R, pandas and databases write for a missing value
+_WHOLE_FLOAT = re.compile(r"(0|-?[1-9][0-9]*)\.0+")
 
 
 class LabelError(DataError):
@@ -53,7 +56,7 @@ def encode_labels(
 
 def class_order(source: str, labels: Iterable[str]) -> tuple[str, ...]:
     """The classes among labels as text: numbers by size if all are whole numbers, else by alphabet."""
-    names = set(labels) - NO_LABEL
+    names = {label_spelling(label) for label in set(labels)} - NO_LABEL
     for name in sorted(names):
         if name.lower() in _NOT_AVAILABLE:
             raise LabelError(
@@ -66,11 +69,20 @@ def class_order(source: str, labels: Iterable[str]) -> tuple[str, ...]:
 
 def index_labels(name: str, labels: list[str], names: tuple[str, ...]) -> NDArray[np.int64]:
     """Indices of labels as text; blank is missing, and so is −1 unless a class is called that."""
-    index = dict.fromkeys(NO_LABEL, MISSING) | {n: i for i, n in enumerate(names)}
+    index = dict.fromkeys(NO_LABEL, MISSING) | {label_spelling(n): i for i, n in enumerate(names)}
+    index |= {n: i for i, n in enumerate(names)}  # a folder is called what it is called
     try:
-        return np.array([index[label] for label in labels], dtype=np.int64)
+        found = {label: index[label if label in index else label_spelling(label)] for label in set(labels)}
     except KeyError as error:
         raise LabelError(f"{name}: label {error} is not among the class names {listed(names)}") from None
+    return np.array([found[label] for label in labels], dtype=np.int64)
+
+
+def label_spelling(text: str) -> str:
+    """One spelling for labels that read alike: accents composed, no space around, and 1 where pandas writes 1.0."""
+    plain = unicodedata.normalize("NFC", text.strip())
+    whole = _WHOLE_FLOAT.fullmatch(plain)
+    return plain if whole is None else whole[1]
 
 
 def _first_unused(parts: list[NDArray[Any]], highest: int) -> int | None:
