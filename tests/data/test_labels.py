@@ -5,7 +5,7 @@ import unicodedata
 import numpy as np
 import pytest
 
-from cadr.data.sources.labels import class_order, index_labels
+from cadr.data.sources.labels import LabelError, class_order, index_labels
 from tests.data.loose import from_arrays, open_data
 
 
@@ -48,3 +48,15 @@ def test_space_around_a_label_is_none_of_it():
     pool = from_arrays(np.zeros((4, 2), np.float32), np.array(["wren ", "wren", " robin", " "]))
     assert pool.class_names == ("robin", "wren")
     assert pool.labels.tolist() == [1, 1, 0, -1]
+
+
+@pytest.mark.parametrize("word", ["NA", "None", "#N/A", "?", "-", "NULL", "Unlabelled", "unlabeled"])
+def test_words_for_a_missing_label_are_no_class(word, tmp_path):
+    with pytest.raises(LabelError, match="looks like a missing one; leave it blank, or rename the class") as caught:
+        open_data(write(tmp_path, ["a", word, "b"]))
+    assert repr(word) in str(caught.value)
+
+
+def test_words_that_may_be_a_class_are_one():
+    assert class_order("t", ["unknown", "none", "scratch"]) == ("none", "scratch", "unknown")
+    assert class_order("t", ["+", "-"]) == ("+", "-")

@@ -16,7 +16,9 @@ from cadr.errors import DataError
 
 NO_LABEL = {"", str(MISSING), f"{MISSING:.1f}"}  # as text; the last is what pandas makes of whole numbers with gaps
 MANY = 1 << 20  # more classes than anybody has
-_NOT_AVAILABLE = {"na", "n/a", "nan", "null", "<na>"}  # what R, pandas and databases write for a missing value
+# What R, pandas, spreadsheets and databases write for a missing value, and people in its place. Not `unknown`, which
+# is a class in many data sets, nor `none`, for example of some defects; only Python writes `None`.
+_NOT_AVAILABLE = {"na", "n/a", "#na", "#n/a", "nan", "null", "<na>", "?", "-", "unlabelled", "unlabeled"}
 _WHOLE_FLOAT = re.compile(r"(0|-?[1-9][0-9]*)\.0+")
 
 
@@ -57,8 +59,9 @@ def encode_labels(
 def class_order(source: str, labels: Iterable[str]) -> tuple[str, ...]:
     """The classes among labels as text: numbers by size if all are whole numbers, else by alphabet."""
     names = {label_spelling(label) for label in set(labels)} - NO_LABEL
-    for name in sorted(names):
-        if name.lower() in _NOT_AVAILABLE:
+    opposites = {"-"} if "+" in names else set()
+    for name in sorted(names - opposites):
+        if name == str(None) or name.lower() in _NOT_AVAILABLE:
             raise LabelError(
                 f"{source}: the label {name!r} looks like a missing one; leave it blank, or rename the class"
             )
