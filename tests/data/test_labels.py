@@ -60,3 +60,23 @@ def test_words_for_a_missing_label_are_no_class(word, tmp_path):
 def test_words_that_may_be_a_class_are_one():
     assert class_order("t", ["unknown", "none", "scratch"]) == ("none", "scratch", "unknown")
     assert class_order("t", ["+", "-"]) == ("+", "-")
+
+
+@pytest.mark.parametrize(
+    ("labels", "beside"),
+    [
+        (["-1", "", "0", "1"], "rows without any label"),
+        (["-1.0", "", "0.0", "1.0"], "rows without any label"),
+        (["-1", "", "up", "down"], "rows without any label"),
+        (["-2", "-1", "0", "1", "2"], "labels '-2', '0', '1', '2'"),
+        (["-1", "1", "1"], "labels '1'"),
+    ],
+)
+def test_minus_one_in_doubt_is_asked_about(labels, beside, tmp_path):
+    words = f"does the label −1 mean a class, or that the label is missing\\? There are {beside} beside it: rename"
+    with pytest.raises(LabelError, match=words):
+        open_data(write(tmp_path, labels))
+
+
+def test_minus_one_alone_is_a_missing_label(tmp_path):
+    assert open_data(write(tmp_path, ["-1", "0", "-1", "1"])).labels.tolist() == [-1, 0, -1, 1]

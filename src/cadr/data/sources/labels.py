@@ -58,7 +58,14 @@ def encode_labels(
 
 def class_order(source: str, labels: Iterable[str]) -> tuple[str, ...]:
     """The classes among labels as text: numbers by size if all are whole numbers, else by alphabet."""
-    names = {label_spelling(label) for label in set(labels)} - NO_LABEL
+    spelt = {label_spelling(label) for label in set(labels)}
+    names = spelt - NO_LABEL
+    if str(MISSING) in spelt and ("" in spelt or names == {"1"} or any(map(_is_negative, names))):
+        raise LabelError(
+            f"{source}: does the label −1 mean a class, or that the label is missing? There are "
+            f"{'rows without any label' if '' in spelt else 'labels ' + listed(sorted(names))} beside it: "
+            "rename the class, or leave the missing labels blank"
+        )
     opposites = {"-"} if "+" in names else set()
     for name in sorted(names - opposites):
         if name == str(None) or name.lower() in _NOT_AVAILABLE:
@@ -94,6 +101,10 @@ def _first_unused(parts: list[NDArray[Any]], highest: int) -> int | None:
     for chunk in (chunk for part in parts for chunk in chunks(part)):
         used[chunk[chunk >= 0]] = True
     return None if used.all() else int(used.argmin())
+
+
+def _is_negative(text: str) -> bool:
+    return text.startswith("-") and _is_whole(text)
 
 
 def _is_whole(text: str) -> bool:
