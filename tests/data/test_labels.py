@@ -7,6 +7,7 @@ import pytest
 
 from cadr.data.sources.labels import LabelError, class_order, index_labels
 from tests.data.loose import from_arrays, open_data
+from tests.data.writers import write_image
 
 
 def write(folder, labels, name="t.csv"):
@@ -80,3 +81,22 @@ def test_minus_one_in_doubt_is_asked_about(labels, beside, tmp_path):
 
 def test_minus_one_alone_is_a_missing_label(tmp_path):
     assert open_data(write(tmp_path, ["-1", "0", "-1", "1"])).labels.tolist() == [-1, 0, -1, 1]
+
+
+@pytest.mark.parametrize(("one", "other"), [("Cat", "cat"), ("red  fox", "red fox"), ("Straße", "strasse")])
+def test_classes_that_read_alike_are_refused(one, other, tmp_path):
+    with pytest.raises(LabelError, match=f"the classes '{one}' and '{other}' read alike; write them alike, or rename"):
+        open_data(write(tmp_path, ["dog", other, one]))
+
+
+def test_folders_that_read_alike_are_refused(tmp_path):
+    for name in ("Häher", unicodedata.normalize("NFD", "Häher"), "Specht"):
+        write_image(tmp_path / name / "a.png", np.zeros((4, 4, 3), np.uint8))
+    if len(list(tmp_path.iterdir())) < 3:
+        pytest.skip("this file system takes the two names for one")
+    with pytest.raises(LabelError, match="read alike"):
+        open_data(tmp_path)
+
+
+def test_letters_are_classes_of_their_own():
+    assert class_order("t", ["b", "a", "A"]) == ("A", "a", "b")

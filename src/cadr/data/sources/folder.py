@@ -15,7 +15,7 @@ import numpy as np
 from cadr.data.pool import MISSING, Pool
 from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
 from cadr.data.sources.images import SUFFIXES, decode_all
-from cadr.data.sources.labels import class_order, index_labels
+from cadr.data.sources.labels import check_unlike, class_order, index_labels
 from cadr.errors import DataError
 
 UNLABELLED = ("unlabelled", "unlabeled")
@@ -51,6 +51,7 @@ def _by_class(root: Path, size: int | None) -> Pool:
             + f"; label images that lie loose with a CSV of file,label (--labels, or {LABELS} in the folder)"
         )
     names = tuple(sorted(folders))
+    check_unlike(str(root), names)
     files, labels = _labelled(folders, names)
     for folder in without:
         more = _images(folder)

@@ -72,9 +72,22 @@ def class_order(source: str, labels: Iterable[str]) -> tuple[str, ...]:
             raise LabelError(
                 f"{source}: the label {name!r} looks like a missing one; leave it blank, or rename the class"
             )
+    check_unlike(source, names)
     if all(_is_whole(name) for name in names):
         return tuple(sorted(names, key=lambda name: (int(name), name)))
     return tuple(sorted(names))
+
+
+def check_unlike(source: str, names: Iterable[str]) -> None:
+    """Refuse classes that differ in capitals or space alone; but letters may be classes, and then a is not A."""
+    seen: dict[str, str] = {}
+    for name in sorted(names):
+        key = " ".join(label_spelling(name).casefold().split())
+        other = seen.setdefault(key, name)
+        if other != name and len(name) > 1:
+            raise LabelError(
+                f"{source}: the classes {other!r} and {name!r} read alike; write them alike, or rename one"
+            )
 
 
 def index_labels(name: str, labels: list[str], names: tuple[str, ...]) -> NDArray[np.int64]:
