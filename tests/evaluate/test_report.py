@@ -181,6 +181,19 @@ def test_an_unfinished_run_and_missing_data_are_said(tmp_path):
     assert 'id="learning"' in page
 
 
+def test_data_that_have_changed_are_said_and_not_looked_at(run, tmp_path):
+    pool = tiny.pool()
+    labels = pool.labels.copy()
+    labels[18:24] = np.arange(18, 24) % 3
+    page, problems = written([run], tmp_path, pool=dataclasses.replace(pool, labels=labels))
+    assert len(problems) == 1
+    assert "The data have changed since" in problems[0]
+    assert "train into a new folder" in problems[0]
+    assert "18 of them labelled" in page
+    assert 'id="labels"' not in page
+    assert 'id="examples"' not in page
+
+
 def test_what_is_no_run_is_one_sentence(run, tmp_path, capsys):
     with pytest.raises(CheckpointError, match="not a run"):
         write_report([tmp_path], tmp_path / "report.html")

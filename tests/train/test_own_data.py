@@ -177,3 +177,16 @@ def test_features_in_a_mapped_file_are_checked_before_they_are_used(tmp_path):
     pool = Pool(np.load(tmp_path / "x.npy", mmap_mode="r"), labels, ("a", "b"))
     with pytest.raises(DataError, match=f"examples\\[{n - 1}, 2\\] is nan"):
         Inputs.of(pool, torch.device("cpu"))
+
+
+def test_a_finished_run_is_of_the_labels_it_was_trained_on(run):
+    out, records = run
+    more = blobs(labelled=60)  # the first forty as before, so that what is held out is still there
+    with pytest.raises(DataError, match=r"data have changed since .*train into a new folder"):
+        evaluate_run(out, pool=more, device="cpu")
+    with pytest.raises(DataError, match=r"data have changed since .*train into a new folder"):
+        list(train(config(), out, more))
+    (again,) = train(config(), out, blobs())
+    assert again["result"] == records[-1]["result"]
+    (gone,) = train(config(), out)  # data that are gone cannot be compared, and the run is as good as before
+    assert gone["result"] == records[-1]["result"]

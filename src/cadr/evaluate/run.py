@@ -13,7 +13,7 @@ from cadr.train import checkpoint
 from cadr.train.folder import RunFolder
 from cadr.train.inputs import Inputs
 from cadr.train.network import evaluate, is_half
-from cadr.train.prepare import Prepared, restore
+from cadr.train.prepare import Prepared, check_same_data, restore
 from cadr.train.report import scores
 
 
@@ -25,8 +25,9 @@ def evaluate_run(
     found, _ = checkpoint.newest(folder.path)
     if found is None:
         raise CheckpointError(f"{out} holds no checkpoint to evaluate; train it first.")
-    tensors, _ = found
+    tensors, facts = found
     prepared = restore(folder, pool, model, device)
+    check_same_data(folder, prepared.pool, facts)
     inputs = Inputs.of(prepared.pool, prepared.device)
     if inputs.test_examples is None:
         raise DataError(f"{prepared.pool.name} has no test set, so there is nothing to evaluate on.")

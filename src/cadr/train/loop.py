@@ -15,7 +15,7 @@ from torch import nn
 from cadr import metrics
 from cadr.config import Config
 from cadr.data.pool import Pool
-from cadr.errors import CheckpointError, DataError
+from cadr.errors import CheckpointError
 from cadr.estimate.calibration import calibrate
 from cadr.train import checkpoint, input_spec
 from cadr.train.folder import RunFolder
@@ -24,7 +24,7 @@ from cadr.train.input_spec import InputSpec
 from cadr.train.inputs import Inputs
 from cadr.train.interrupt import Deferred
 from cadr.train.network import evaluate, logits_of
-from cadr.train.prepare import Prepared, check_unchanged, fingerprint, prepare, write
+from cadr.train.prepare import Prepared, check_finished, check_same_data, check_unchanged, fingerprint, prepare, write
 from cadr.train.record import Record
 from cadr.train.report import (
     device_name,
@@ -56,6 +56,9 @@ def train(
     with folder.locked():
         if (folder.path / "result.json").exists():
             check_unchanged(folder, config)
+            found, _ = checkpoint.newest(folder.path)
+            if found is not None:
+                check_finished(folder, pool, model, found[1])
             yield _finished(folder, f"{folder.path} is finished already; nothing was done.")
             return
         yield from Run(prepare(config, folder, pool, model), folder).records()
@@ -147,15 +150,13 @@ class Run:
         if found is not None:
             tensors, facts = found
             try:
-                same_data = facts["data"] == fingerprint(self.prepared.pool)
                 self.watch.load(facts["watch"])
                 self.before, self.logged = dict(facts["before"]), int(facts["logged"])
             except (KeyError, TypeError, ValueError):
                 raise CheckpointError(
                     f"The checkpoint of {self.folder.path} is none of a run; start a new one."
                 ) from None
-            if not same_data:
-                raise DataError(f"The data have changed since {self.folder.path} was begun; start a new run.")
+            check_same_data(self.folder, self.prepared.pool, facts)
             rest = self.generations.load(tensors)
             if self.generations.current.number:
                 self.step = self._begin()

@@ -6,17 +6,19 @@ import dataclasses
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
 from cadr.config import VIEWS, Config, difference, name_of
-from cadr.data import open_data, validation
+from cadr.data import BENCHMARKS, open_data, validation
+from cadr.data.home import at_home
 from cadr.data.pool import Pool
 from cadr.data.split import Split, apply, make_split
 from cadr.data.validation import Indices
-from cadr.errors import ConfigError
+from cadr.errors import ConfigError, DataError
 from cadr.models import MODELS, choose
 from cadr.train.auxiliary import widen
 from cadr.train.folder import RunFolder
@@ -152,6 +154,23 @@ def fingerprint(pool: Pool) -> str:
     digest = hashlib.sha256(repr((pool.examples.shape, pool.class_names)).encode())
     digest.update(np.ascontiguousarray(pool.labels).tobytes())
     return digest.hexdigest()
+
+
+def check_same_data(folder: RunFolder, pool: Pool, facts: dict[str, Any]) -> None:
+    """A run is of the rows and labels that it was begun with: the rows it holds out are numbers of rows."""
+    if facts.get("data") != fingerprint(pool):
+        raise DataError(
+            f"The data have changed since {folder.path} was begun, so it can no longer be judged or continued on them; "
+            "train into a new folder, or put the data back as they were."
+        )
+
+
+def check_finished(folder: RunFolder, pool: Pool | None, model: nn.Module | None, facts: dict[str, Any]) -> None:
+    """Labels added since are not in a finished run. A benchmark's never change, and data that are gone say nothing."""
+    config = folder.config()
+    if config is not None and pool is None and (config.data in BENCHMARKS or not at_home(config.data).exists()):
+        return
+    check_same_data(folder, restore(folder, pool, model, "cpu").pool, facts)
 
 
 def device_of(name: str) -> torch.device:

@@ -20,7 +20,7 @@ from cadr.train import checkpoint
 from cadr.train.folder import RunFolder
 from cadr.train.inputs import Inputs
 from cadr.train.network import is_half, logits_of
-from cadr.train.prepare import restore
+from cadr.train.prepare import check_same_data, restore
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +57,7 @@ def look(run: Run, pool: Pool | None, model: nn.Module | None, device: str, rows
     if found is None:
         raise CheckpointError(f"{run.path} holds no checkpoint.")
     prepared = restore(folder, pool, model, device)
+    check_same_data(folder, prepared.pool, found[1])
     inputs = Inputs.of(prepared.pool, prepared.device)
     half = is_half(prepared.config.training.precision, prepared.device)
     network = averaged(prepared, found[0])
