@@ -166,7 +166,8 @@ def npz_arrays(folder, arrays):
 @several(
     "LabelError",
     {
-        "of floating point": ({"x": FEATURES, "y": LABELS * 1.0}, "float64"),
+        "of floating point": ({"x": FEATURES, "y": LABELS * 0.5}, "labels[1] is 0.5", "whole numbers"),
+        "without end": ({"x": FEATURES, "y": np.where(LABELS, np.inf, 0.0)}, "labels[1] is inf"),
         "in a matrix": ({"x": FEATURES, "y": FEATURES.astype(int)}, "(10, 2)"),
         "unknown to class_names": (
             {"x": FEATURES, "y": np.array(["a", "b"] * 5), "class_names": ["a", "c"]},

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from cadr.data.home import at_home
 from cadr.data.pool import Pool
 from cadr.data.reason import reason
 from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
+from cadr.data.sources.in_memory import examples_array, labels_array
 from cadr.data.sources.labels import class_order, encode_labels, index_labels
 from cadr.errors import DataError
 
@@ -70,26 +71,27 @@ def open_npy(path: Path, labels: Path | None, label_column: str) -> Pool:
 
 
 def from_arrays(
-    examples: NDArray[Any],
-    labels: NDArray[Any],
+    examples: ArrayLike,
+    labels: ArrayLike,
     *,
     name: str = "arrays",
-    test_examples: NDArray[Any] | None = None,
-    test_labels: NDArray[Any] | None = None,
+    test_examples: ArrayLike | None = None,
+    test_labels: ArrayLike | None = None,
     class_names: tuple[str, ...] | None = None,
 ) -> Pool:
-    """A pool from arrays: uint8 images (grey, RGB or RGBA) or numbers; labels are whole numbers or strings.
+    """A pool from uint8 images (grey, RGB or RGBA) or numbers, as arrays, lists or pandas' tables and columns.
 
-    A label is missing where it is −1, or the empty string.
+    Labels are whole numbers or strings. One is missing where it is −1, NaN or None, or the empty string.
     """
-    names, (train, test) = encode_labels(name, [labels, test_labels], class_names)
+    given = [None if part is None else labels_array(name, part) for part in (labels, test_labels)]
+    names, (train, test) = encode_labels(name, given, class_names)
     assert train is not None
     return Pool(
-        examples=as_examples(name, examples),
+        examples=as_examples(name, examples_array(name, examples)),
         labels=train,
         class_names=names,
         name=name,
-        test_examples=None if test_examples is None else as_examples(name, test_examples),
+        test_examples=None if test_examples is None else as_examples(name, examples_array(name, test_examples)),
         test_labels=test,
     )
 

@@ -30,13 +30,14 @@ def encode_labels(
     name: str, parts: list[NDArray[Any] | None], class_names: tuple[str, ...] | None = None
 ) -> tuple[tuple[str, ...], list[NDArray[np.int64] | None]]:
     """Class names, and labels as indices into them. Whole numbers are indices already; strings are put in order."""
-    given = [p for p in parts if p is not None]
-    for part in given:
-        if part.ndim != 1 or part.dtype.kind not in "iuU":
+    for part in parts:
+        if part is not None and (part.ndim != 1 or part.dtype.kind not in "iufU"):
             raise LabelError(
                 f"{name}: labels should be one whole number (−1 for missing) or string per row, "
                 f"got {part.dtype} of shape {part.shape}"
             )
+    parts = [whole_numbers(name, p) if p is not None and p.dtype.kind == "f" else p for p in parts]
+    given = [p for p in parts if p is not None]
     kinds = {part.dtype.kind == "U" for part in given}
     if kinds == {True}:
         texts = [None if p is None else [str(v) for v in p.tolist()] for p in parts]
@@ -54,6 +55,18 @@ def encode_labels(
         )
     encoded = [None if p is None else p if p.dtype == np.int64 else p.astype(np.int64) for p in parts]
     return class_names or tuple(str(c) for c in range(highest + 1)), encoded
+
+
+def whole_numbers(name: str, labels: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
+    """Labels that became floating point because some are missing, which is NaN there."""
+    missing = np.isnan(labels)
+    bad = np.flatnonzero(~missing & ((labels != np.floor(labels)) | (np.abs(labels) >= MANY)))
+    if len(bad):
+        raise LabelError(
+            f"{name}: labels should be whole numbers (−1 or NaN for missing) or strings, "
+            f"but labels[{bad[0]}] is {labels[bad[0]]}"
+        )
+    return np.where(missing, MISSING, labels).astype(np.int64)
 
 
 def class_order(source: str, labels: Iterable[str]) -> tuple[str, ...]:
