@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import struct
 import zlib
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
+from cadr.data import memory
 from cadr.data.reason import reason
 from cadr.errors import DataError
 
@@ -35,7 +37,7 @@ def decode_all(paths: Sequence[Path], size: int | None = None) -> NDArray[np.uin
     if not paths:
         raise ImageError("there are no images to read")
     first = decode(paths[0], size)
-    images = np.empty((len(paths), *first.shape), dtype=np.uint8)
+    images = _room(len(paths), first.shape)
 
     def fill(i: int) -> None:
         image = decode(paths[i], size)
@@ -89,6 +91,21 @@ def resize_all(images: NDArray[np.uint8], size: int | None) -> NDArray[np.uint8]
 def check_size(size: int | None) -> None:
     if size is not None and not 1 <= size <= LARGEST_SIDE:
         raise ImageError(f"an image size lies between 1 and {LARGEST_SIDE} pixels, got {size}")
+
+
+def _room(n: int, shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    """An array to fill, if there is memory for it."""
+    needed, there = n * math.prod(shape), memory.available()
+    try:
+        if there is None or needed <= there:
+            return np.empty((n, *shape), dtype=np.uint8)
+    except MemoryError:
+        pass
+    raise ImageError(
+        f"{n:,} images of {shape[1]}×{shape[0]} pixels need {needed / 2**30:.1f} GiB of memory, more than there is"
+        + ("" if there is None else f" ({there / 2**30:.1f} GiB)")
+        + "; make them smaller with --image-size"
+    )
 
 
 def _rgb(path: Path, image: Image.Image) -> Image.Image:

@@ -1,0 +1,42 @@
+"""Folders of pictures as people have them: too large, damaged, of many formats."""
+
+import numpy as np
+import pytest
+
+from cadr.data import memory
+from cadr.data.sources.images import ImageError, decode_all
+from tests.data.writers import write_image
+
+NOISE = np.random.default_rng(0).integers(0, 256, (48, 64, 3), np.uint8)
+
+
+def test_memory_is_a_sensible_amount():
+    there = memory.available()
+    assert there is not None
+    assert 1 << 24 < there < 1 << 50
+
+
+def test_a_container_has_less_memory_than_its_machine(tmp_path, monkeypatch):
+    (tmp_path / "limit").write_text("1000000\n")
+    (tmp_path / "none").write_text("max\n")
+    monkeypatch.setattr(memory, "_CONTAINER", (tmp_path / "none", tmp_path / "limit"))
+    assert memory.available() == 1_000_000
+    monkeypatch.setattr(memory, "_CONTAINER", (tmp_path / "none", tmp_path / "not there"))
+    assert (memory.available() or 0) > 1_000_000
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_pictures_beyond_memory_are_refused_before_they_are_read(known, tmp_path, monkeypatch):
+    files = [write_image(tmp_path / f"{i}.png", NOISE) for i in range(3)]
+    monkeypatch.setattr(memory, "available", lambda: 2 * NOISE.nbytes if known else None)
+    if not known:
+        monkeypatch.setattr(np, "empty", _no_memory)
+    with pytest.raises(ImageError, match=r"3 images of 64×48 pixels need 0.0 GiB .* smaller with --image-size"):
+        decode_all(files)
+    if known:
+        assert decode_all(files[:2]).nbytes == 2 * NOISE.nbytes
+        assert decode_all(files, 32).shape == (3, 32, 32, 3)
+
+
+def _no_memory(*_, **__):
+    raise MemoryError
