@@ -132,11 +132,9 @@ def test_images_that_do_not_do(change, words, tmp_path, capsys):
     assert words in failed(capsys, ["train", *arguments])
 
 
-def new_table(folder, header=("p", "q", "r"), label=None):
+def new_table(folder, header=("p", "q", "r")):
     x, _ = table(6)
     rows = [list(map(float, row[: len(header)])) for row in x]
-    if label is not None:
-        header, rows = (*header, "label"), [[*row, label] for row in rows]
     return write_csv(folder / "new.csv", list(header), rows)
 
 
@@ -153,7 +151,6 @@ def write_npz(folder, **arrays):
 PREDICTIONS = {
     "a column is missing": (lambda f: new_table(f, ("p", "q")), "lacks 1 of the 3 columns"),
     "other columns": (lambda f: new_table(f, ("a", "b", "c")), "lacks 3 of the 3 columns"),
-    "a label with a typo": (lambda f: new_table(f, label="oack"), "label 'oack' is not among the class names"),
     "a column that predictions need": (
         lambda f: write_csv(f / "new.csv", [*COLUMNS, "predicted"], [[1.0, 2.0, 3.0, "x"]]),
         "has a column 'predicted' already",
@@ -166,15 +163,15 @@ PREDICTIONS = {
     "infinity": (lambda f: write_csv(f / "new.csv", COLUMNS, [[1.0, "inf", 3.0]]), "not a finite number"),
     "an array of another width": (lambda f: write_npy(f, np.zeros((3, 5), np.float32)), "3 features, these are 5"),
     "an array with NaN": (lambda f: write_npy(f, np.full((3, 3), np.nan, np.float32)), "not a finite number"),
-    "an array of objects": (
+    "half a class": (
         lambda f: write_npz(f, x=np.zeros((2, 3), np.float32), y=np.array([0.5, 1.0])),
-        "labels should be whole numbers or strings",
+        "labels[0] is 0.5",
+    ),
+    "class names that are none": (
+        lambda f: write_npz(f, x=np.zeros((2, 3), np.float32), y=np.array([0, 1]), class_names=np.arange(3)),
+        "class_names should be a list of strings",
     ),
     "no such array": (lambda f: write_npz(f, z=np.zeros(3)), "expected an array x of examples, found 'z'"),
-    "a label beyond the classes": (
-        lambda f: write_npz(f, x=np.zeros((2, 3), np.float32), y=np.array([0, 7])),
-        "label 7 is not among the 3 classes",
-    ),
     "images for a model of tables": (lambda f: write_images(f / "photos", 2) is None or f / "photos", "is a folder"),
     "nothing there": (lambda f: f / "none.csv", "is neither a file or folder nor a benchmark"),
     "a file of another kind": (lambda f: (f / "new.txt").write_text("x") and f / "new.txt", "expected a folder, or a"),

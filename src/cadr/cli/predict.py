@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cadr.cli.table import show_table
+from cadr.data.reason import listed
 
 if TYPE_CHECKING:
     from cadr.cli.main import Subparsers
@@ -65,6 +66,9 @@ def run(namespace: Namespace) -> int:
     if found.labelled:
         where = ": look at the rows whose `disagrees` is yes, the most probable first" if found.disagreements else ""
         print(f"Of {found.labelled:,} labels the model disagrees with {found.disagreements:,}{where}.")
+    if found.lacking:
+        lacking = listed(list(found.lacking))
+        print(f"Among them are {found.lacking.total():,} whose label is no class of the model: {lacking}.")
     return 0
 
 

@@ -7,6 +7,7 @@ the data have labels `label` and `disagrees`. The file appears under its name wh
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -30,6 +31,7 @@ class Predicted(NamedTuple):
     rows: int
     labelled: int
     disagreements: int
+    lacking: Counter[str]  # labels that name a class which the model does not have; all of them are disagreements
     counts: dict[str, int]  # rows predicted to be of each class
     caution: str  # what to know before believing the probabilities; blank: nothing
 
@@ -65,19 +67,21 @@ def predict_file(
     names = np.array(predictor.class_names, dtype=object)
     counts = np.zeros(len(names), dtype=np.int64)
     rows = labelled = disagreements = 0
+    lacking: Counter[str] = Counter()
     writer = _csv if out.suffix.lower() == ".csv" else _parquet
     with writer(out, opened, new) as write:
         for block in opened.blocks:
             best, probabilities = _best(predictor, block, top)
-            wrong = None if block.labels is None else (block.labels >= 0) & (block.labels != best[:, 0])
+            wrong = None if block.labels is None else (block.labels != "") & (block.labels != names[best[:, 0]])
             write(block.kept, names, best, probabilities, block.labels, wrong)
             rows += len(best)
             counts += np.bincount(best[:, 0], minlength=len(names))
             if block.labels is not None and wrong is not None:
-                labelled, disagreements = labelled + int((block.labels >= 0).sum()), disagreements + int(wrong.sum())
+                labelled, disagreements = labelled + int((block.labels != "").sum()), disagreements + int(wrong.sum())
+                lacking.update(label for label in block.labels[wrong] if label not in predictor.class_names)
             progress(rows)
     by_class = dict(zip(predictor.class_names, counts.tolist(), strict=True))
-    return Predicted(rows, labelled, disagreements, by_class, predictor.calibration.caution)
+    return Predicted(rows, labelled, disagreements, lacking, by_class, predictor.calibration.caution)
 
 
 def _best(predictor: Predictor, block: Block, top: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -102,9 +106,8 @@ def _csv(out: Path, opened: Blocks, new: list[str]) -> Iterator[Callable[..., No
                 columns.append(names[best[:, k]].tolist())
                 columns.append(list(map("{:.6f}".format, probabilities[:, k].tolist())))
             if opened.has_labels:
-                known = labels >= 0
-                columns.append(np.where(known, names[labels], "").tolist())
-                columns.append(np.where(known, np.where(wrong, "yes", "no"), "").tolist())
+                columns.append(labels.tolist())
+                columns.append(np.where(labels == "", "", np.where(wrong, "yes", "no")).tolist())
             lines.writerows(zip(*columns, strict=True))
 
         yield write
@@ -129,15 +132,17 @@ def _parquet(out: Path, opened: Blocks, new: list[str]) -> Iterator[Callable[...
         def write(kept: list[Any], names: Any, best: Any, probabilities: Any, labels: Any, wrong: Any) -> None:
             words = pa.array(names.tolist(), pa.string())
 
-            def named(indices: Any, missing: Any = None) -> Any:
-                return pa.DictionaryArray.from_arrays(pa.array(indices.astype(np.int32), mask=missing), words)
+            def named(indices: Any) -> Any:
+                return pa.DictionaryArray.from_arrays(pa.array(indices.astype(np.int32)), words)
 
             types = [schema.field(i).type for i in range(len(kept))]
             columns = [c if isinstance(c, pa.Array) else pa.array(c, t) for c, t in zip(kept, types, strict=True)]
             for k in range(best.shape[1]):
                 columns += [named(best[:, k]), pa.array(probabilities[:, k])]
             if opened.has_labels:
-                columns += [named(labels, labels < 0), pa.array(wrong, mask=labels < 0)]
+                missing = labels == ""
+                columns.append(pa.array(labels, pa.string(), mask=missing).dictionary_encode())
+                columns.append(pa.array(wrong, mask=missing))
             file.write_batch(pa.record_batch(columns, schema=schema))
 
         yield write

@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from cadr.data.benchmarks import BENCHMARKS, open_benchmark
 from cadr.data.home import at_home
-from cadr.data.pool import MISSING, chunks
+from cadr.data.pool import chunks
 from cadr.data.reason import listed
 from cadr.data.sources.arrays import as_examples, label_texts, read_npy, read_npz
 from cadr.data.sources.csv_file import CSV_SUFFIXES
 from cadr.data.sources.folder import LABELS, images_under, labelled_files
 from cadr.data.sources.images import decode_all, resize_all
-from cadr.data.sources.labels import index_labels
+from cadr.data.sources.label_names import Names, names_of_numbers, names_of_texts
+from cadr.data.sources.labels import whole_numbers
 from cadr.errors import DataError
 
 IMAGES = 512  # decoded together
@@ -53,7 +54,7 @@ class Wanted:
 
 class Block(NamedTuple):
     examples: NDArray[Any]
-    labels: NDArray[np.int64] | None  # −1 where missing
+    labels: Names | None  # blank where missing
     kept: list[Any]  # one list, or Arrow array, per column of `Blocks.columns`
 
 
@@ -77,7 +78,7 @@ def open_blocks(spec: str, wanted: Wanted, labels: Path | None = None, root: str
     path = at_home(spec)
     if spec in BENCHMARKS:
         pool = open_benchmark(spec, root)
-        return _array(spec, pool.examples, pool.labels, wanted)
+        return _array(spec, pool.examples, names_of_numbers(pool.labels, pool.class_names, wanted.class_names), wanted)
     if not path.exists():
         raise PredictionDataError(f"{spec} is neither a file or folder nor a benchmark ({', '.join(BENCHMARKS)})")
     images = len(wanted.shape) == 3
@@ -105,36 +106,43 @@ def _npz(path: Path, wanted: Wanted) -> Blocks:
     x, y = ("x_train", "y_train") if "x_train" in arrays else ("x", "y")
     if x not in arrays:
         raise PredictionDataError(f"{path}: expected an array x of examples, found {listed(list(arrays)) or 'none'}")
-    labels = None if y not in arrays else _indices(path, arrays[y], arrays[x], wanted)
+    labels = None if y not in arrays else _names(path, arrays[y], arrays[x], _own_names(path, arrays, wanted), wanted)
     return _array(str(path), arrays[x], labels, wanted)
 
 
-def _beside(labels: Path | None, array: NDArray[Any], wanted: Wanted) -> NDArray[np.int64] | None:
+def _own_names(path: Path, arrays: dict[str, NDArray[Any]], wanted: Wanted) -> tuple[str, ...]:
+    """What the numbers in a file stand for: its own names, in its own order, where it has any."""
+    names = arrays.get("class_names")
+    if names is None:
+        return wanted.class_names
+    if names.dtype.kind != "U" or names.ndim != 1:
+        raise PredictionDataError(f"{path}: class_names should be a list of strings, got {names.dtype} {names.shape}")
+    return tuple(names.tolist())
+
+
+def _beside(labels: Path | None, array: NDArray[Any], wanted: Wanted) -> Names | None:
     """The labels of an array in a file of their own."""
     if labels is None:
         return None
     if labels.suffix == ".npy":
-        return _indices(labels, read_npy(labels), array, wanted)
+        return _names(labels, read_npy(labels), array, wanted.class_names, wanted)
     texts = label_texts(labels, wanted.label_column, array.shape[0] if array.ndim else 0)
-    return index_labels(str(labels), texts, wanted.class_names)
+    return names_of_texts(texts, wanted.class_names)
 
 
-def _indices(path: Path, labels: NDArray[Any], array: NDArray[Any], wanted: Wanted) -> NDArray[np.int64]:
+def _names(path: Path, labels: NDArray[Any], array: NDArray[Any], names: tuple[str, ...], wanted: Wanted) -> Names:
     if labels.shape != array.shape[:1]:
         raise PredictionDataError(f"{path}: expected a label for every row, got shape {labels.shape} for {array.shape}")
     if labels.dtype.kind == "U":
-        return index_labels(str(path), labels.tolist(), wanted.class_names)
+        return names_of_texts(labels.tolist(), wanted.class_names)
+    if labels.dtype.kind == "f":
+        labels = whole_numbers(str(path), labels)
     if labels.dtype.kind not in "iu":
         raise PredictionDataError(f"{path}: labels should be whole numbers or strings, got {labels.dtype}")
-    # Numbers are indices, as they are in training; and a class whose name is a number has the index it had there.
-    if labels.max(initial=-1) >= len(wanted.class_names):
-        raise PredictionDataError(
-            f"{path}: label {labels.max()} is not among the {len(wanted.class_names)} classes of the model"
-        )
-    return labels.astype(np.int64)
+    return names_of_numbers(labels, names, wanted.class_names)
 
 
-def _array(name: str, array: NDArray[Any], labels: NDArray[np.int64] | None, wanted: Wanted) -> Blocks:
+def _array(name: str, array: NDArray[Any], labels: Names | None, wanted: Wanted) -> Blocks:
     if array.ndim not in (2, 3, 4) or len(array) == 0:
         raise PredictionDataError(f"{name}: expected rows of {_shown(wanted.shape)}, got shape {array.shape}")
 
@@ -164,16 +172,16 @@ def _folder(root: Path, labels: Path | None, wanted: Wanted) -> Blocks:
         texts = [found.get(f, "") for f in files]
     else:
         texts = [n.parts[0] if len(n.parts) > 1 and n.parts[0] in wanted.class_names else "" for n in names]
-    indices = index_labels(str(labels or root), texts, wanted.class_names)
+    called = names_of_texts(texts, wanted.class_names)
 
     def blocks() -> Iterator[Block]:
         for start in range(0, len(files), IMAGES):
             part = slice(start, start + IMAGES)
             examples = decode_all(files[part], wanted.image_size)
             wanted.check(str(files[start]), examples)
-            yield Block(examples, indices[part], [[n.as_posix() for n in names[part]]])
+            yield Block(examples, called[part], [[n.as_posix() for n in names[part]]])
 
-    return Blocks(["file"], bool((indices != MISSING).any()), blocks(), {})
+    return Blocks(["file"], bool((called != "").any()), blocks(), {})
 
 
 def check_finite(name: str, examples: NDArray[Any], start: int) -> None:

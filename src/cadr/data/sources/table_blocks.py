@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cadr.data.reason import listed, reason
 from cadr.data.sources.blocks import Block, Blocks, PredictionDataError, Wanted, check_finite
 from cadr.data.sources.csv_file import delimiter_of, read_csv
-from cadr.data.sources.labels import index_labels
+from cadr.data.sources.label_names import names_of_texts
 from cadr.data.sources.table import TableError, label_text, not_a_number
 
 ROWS = 8192
@@ -51,7 +51,7 @@ def _block(
     check_finite(str(path), examples, start)
     labels = None
     if label_at is not None:
-        labels = index_labels(str(path), [row[label_at].strip() for row in cells], wanted.class_names)
+        labels = names_of_texts([row[label_at].strip() for row in cells], wanted.class_names)
     return Block(
         examples, labels, [[row[i] for row in cells] for i in kept] or [list(range(start, start + len(cells)))]
     )
@@ -87,7 +87,7 @@ def _fast(path: Path, header: list[str], layout: Layout, wanted: Wanted) -> Gene
             labels = None
             if label_at is not None:
                 texts = [text.strip() for text in batch.column(label_at).to_pylist()]
-                labels = index_labels(str(path), texts, wanted.class_names)
+                labels = names_of_texts(texts, wanted.class_names)
             columns = [batch.column(i).to_pylist() for i in kept]
             yield Block(examples, labels, columns or [list(range(start, start + batch.num_rows))])
             start += batch.num_rows
@@ -150,7 +150,7 @@ def open_parquet(path: Path, wanted: Wanted) -> Blocks:
                 labels = None
                 if label_at is not None:
                     texts = [label_text(value) for value in batch.column(label_at).to_pylist()]
-                    labels = index_labels(str(path), texts, wanted.class_names)
+                    labels = names_of_texts(texts, wanted.class_names)
                 columns = [batch.column(i) for i in kept]
                 yield Block(examples, labels, columns or [list(range(start, start + batch.num_rows))])
                 start += batch.num_rows
