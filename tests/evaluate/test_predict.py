@@ -226,6 +226,22 @@ def test_images_of_another_size_are_resized_where_training_did(tmp_path):
     assert predict_file(run, str(tmp_path / "large"), tmp_path / "p.csv", device="cpu").rows == 4
 
 
+def test_labels_may_stand_in_another_column(squares, trees, tmp_path, capsys):
+    write_images(tmp_path / "new", 4)
+    write_csv(tmp_path / "new" / "labels.csv", ["file", "kind"], [["001.png", "light"], ["002.png", "light"]])
+    predict = ["predict", str(squares), str(tmp_path / "new"), "--out", str(tmp_path / "p.csv")]
+    assert main(predict) == 2
+    assert "--label-column" in capsys.readouterr().err
+    assert main([*predict, "--label-column", "kind"]) == 0
+    assert [row["label"] for row in read(tmp_path / "p.csv")] == ["", "light", "light", ""]
+    data = write_csv(tmp_path / "new.csv", [*COLUMNS, "kind"], [[16, 10, 10, "ash"]])
+    predict = ["predict", str(trees), str(data), "--out", str(tmp_path / "p.csv"), "--label-column"]
+    assert main([*predict, "kind"]) == 0
+    assert read(tmp_path / "p.csv")[0]["label"] == "ash"
+    assert main([*predict, "sort"]) == 2
+    assert "has no labels in a column 'sort'" in capsys.readouterr().err
+
+
 def test_an_uncalibrated_run_says_so(tmp_path, capsys):
     x, truth = table(40)
     np.savez(tmp_path / "mine.npz", x=x, y=truth)

@@ -39,6 +39,11 @@ def add(subparsers: Subparsers) -> None:
         metavar="FILE",
         help="CSV of file,label for a folder of images, or labels of an .npy, to compare with",
     )
+    parser.add_argument(
+        "--label-column",
+        metavar="NAME",
+        help="column of labels to compare with (default: that which the run was trained with)",
+    )
     parser.add_argument("--root", metavar="FOLDER", help="where benchmarks lie (default: $CADR_DATA, else data/)")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
     parser.set_defaults(run=run)
@@ -54,6 +59,7 @@ def run(namespace: Namespace) -> int:
         namespace.out,
         top=namespace.top,
         labels=namespace.labels,
+        label_column=namespace.label_column,
         root=namespace.root,
         device=namespace.device,
         progress=_Progress(),

@@ -7,6 +7,7 @@ the data have labels `label` and `disagrees`. The file appears under its name wh
 from __future__ import annotations
 
 import csv
+import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -43,12 +44,16 @@ def predict_file(
     *,
     top: int = 3,
     labels: Path | None = None,
+    label_column: str | None = None,
     root: str | Path | None = None,
     device: str = "auto",
     model: nn.Module | None = None,
     progress: Callable[[int], None] = lambda rows: None,
 ) -> Predicted:
-    """Predict every row of `data` with the run in folder `run`; `out` ends in .csv or .parquet."""
+    """Predict every row of `data` with the run in folder `run`; `out` ends in .csv or .parquet.
+
+    `label_column` is where labels to compare with stand, if not in the column that the run was trained with.
+    """
     out = Path(out)
     if out.suffix.lower() not in (".csv", ".parquet", ".pq"):
         raise ConfigError(f"{out}: predictions are written to a file that ends in .csv or .parquet")
@@ -58,7 +63,12 @@ def predict_file(
         if given is not None and out.exists() and given.exists() and out.samefile(given):
             raise ConfigError(f"{out} is what to predict on; write the predictions to another file")
     predictor = Predictor.load(run, model, device)
-    opened = open_blocks(data, predictor.wanted(), labels, root)
+    wanted = predictor.wanted()
+    if label_column is not None:
+        wanted = dataclasses.replace(wanted, label_column=label_column)
+    opened = open_blocks(data, wanted, labels, root)
+    if label_column is not None and not opened.has_labels:
+        raise DataError(f"{labels or data} has no labels in a column {label_column!r}; see how its columns are called")
     top = min(top, len(predictor.class_names))
     new = _new_columns(top, opened.has_labels)
     taken = [name for name in opened.columns if name in new]
