@@ -40,3 +40,19 @@ def test_pictures_beyond_memory_are_refused_before_they_are_read(known, tmp_path
 
 def _no_memory(*_, **__):
     raise MemoryError
+
+
+@pytest.mark.parametrize("size", [None, 16])
+def test_all_damaged_pictures_are_named_together(size, tmp_path):
+    files = [write_image(tmp_path / f"{i:02}.jpg", NOISE) for i in range(20)]
+    for i in (0, 7, 9):
+        files[i].write_bytes(b"" if i else files[i].read_bytes()[:300])
+    with pytest.raises(ImageError) as caught:
+        decode_all(files, size)
+    assert str(caught.value).startswith(
+        f"3 of 20 images cannot be read: {files[0]}, {files[7]}, {files[9]}; mend them or take them away. Of the first:"
+    )
+    for file in files:
+        file.write_bytes(b"noise")
+    with pytest.raises(ImageError, match=r"20 of 20 images cannot be read: .*04\.jpg and 15 more; mend them"):
+        decode_all(files, size)

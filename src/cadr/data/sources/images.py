@@ -23,6 +23,7 @@ SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")  # of Pillow's many, those that people keep photos in
 PIXEL_LIMIT = 50_000_000  # a small file can claim to be a huge image
 LARGEST_SIDE = 4096
+SHOWN = 5  # of many images that cannot be read
 
 _DAMAGE = (OSError, SyntaxError, ValueError, TypeError, IndexError, KeyError, EOFError, struct.error, zlib.error)
 
@@ -36,26 +37,53 @@ def decode_all(paths: Sequence[Path], size: int | None = None) -> NDArray[np.uin
     check_size(size)
     if not paths:
         raise ImageError("there are no images to read")
-    first = decode(paths[0], size)
-    images = _room(len(paths), first.shape)
+    example, shape = _example(paths, size)
+    images = _room(len(paths), shape)
 
-    def fill(i: int) -> None:
-        image = decode(paths[i], size)
-        if image.shape != first.shape:
+    def fill(i: int) -> ImageError | None:
+        try:
+            image = decode(paths[i], size)
+        except ImageError as error:
+            return error
+        if image.shape != shape:
             raise ImageError(
-                f"{paths[i]} has {image.shape[1]}×{image.shape[0]} pixels, {paths[0]} has "
-                f"{first.shape[1]}×{first.shape[0]}; choose one size for all with --image-size"
+                f"{paths[i]} has {image.shape[1]}×{image.shape[0]} pixels, {example} has "
+                f"{shape[1]}×{shape[0]}; choose one size for all with --image-size"
             )
         images[i] = image
+        return None
 
     with ThreadPoolExecutor(min(32, os.cpu_count() or 1)) as pool:  # Pillow decodes outside the interpreter lock
         try:
-            for _ in pool.map(fill, range(len(paths))):
-                pass
+            outcomes = list(pool.map(fill, range(len(paths))))
         except DataError:
             pool.shutdown(cancel_futures=True)
             raise
+    _check_readable(paths, outcomes)
     return images
+
+
+def _example(paths: Sequence[Path], size: int | None) -> tuple[Path, tuple[int, ...]]:
+    """An image that can be read, and the shape that all should have."""
+    for path in paths if size is None else ():
+        try:
+            return path, decode(path).shape
+        except ImageError:
+            continue  # all that cannot be read are named together
+    return paths[0], (size or 1, size or 1, 3)
+
+
+def _check_readable(paths: Sequence[Path], outcomes: list[ImageError | None]) -> None:
+    """Name the images that cannot be read, so that they can be dealt with in one go."""
+    bad = [(path, error) for path, error in zip(paths, outcomes, strict=True) if error is not None]
+    if len(bad) == 1:
+        raise bad[0][1]
+    if bad:
+        more = f" and {len(bad) - SHOWN} more" if len(bad) > SHOWN else ""
+        raise ImageError(
+            f"{len(bad):,} of {len(paths):,} images cannot be read: {', '.join(str(p) for p, _ in bad[:SHOWN])}{more}; "
+            f"mend them or take them away. Of the first: {bad[0][1]}"
+        )
 
 
 def decode(path: Path, size: int | None = None) -> NDArray[np.uint8]:
@@ -74,7 +102,7 @@ def decode(path: Path, size: int | None = None) -> NDArray[np.uint8]:
     except MemoryError as error:
         raise ImageError(f"{path} does not fit into memory") from error
     except _DAMAGE as error:
-        raise ImageError(f"{path} cannot be decoded as an image: {reason(error)}") from error
+        raise ImageError(f"{path} cannot be decoded as an image ({reason(error)}); mend it or take it away") from error
 
 
 def resize_all(images: NDArray[np.uint8], size: int | None) -> NDArray[np.uint8]:
