@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import sys
 import tracemalloc
 
@@ -224,6 +225,17 @@ def test_images_of_another_size_are_resized_where_training_did(tmp_path):
     run = image_run(tmp_path, "--image-size", "10")
     write_images(tmp_path / "large", 4, size=20)
     assert predict_file(run, str(tmp_path / "large"), tmp_path / "p.csv", device="cpu").rows == 4
+
+
+def test_a_file_name_that_is_no_utf8(squares, tmp_path, capsys):
+    pytest.importorskip("pyarrow")
+    write_images(tmp_path / "new", 1)
+    (tmp_path / "new" / "000.png").rename(tmp_path / "new" / os.fsdecode(b"caf\xe9.png"))
+    predict = ["predict", str(squares), str(tmp_path / "new"), "--out"]
+    assert main([*predict, str(tmp_path / "p.csv")]) == 0
+    assert (tmp_path / "p.csv").read_bytes().splitlines()[1].startswith(b"caf\xe9.png,")
+    assert main([*predict, str(tmp_path / "p.parquet")]) == 2
+    assert "caf\\udce9.png' is no UTF-8" in capsys.readouterr().err
 
 
 def test_labels_may_stand_in_another_column(squares, trees, tmp_path, capsys):

@@ -106,7 +106,8 @@ def _new_columns(top: int, has_labels: bool) -> list[str]:
 
 @contextmanager
 def _csv(out: Path, opened: Blocks, new: list[str]) -> Iterator[Callable[..., None]]:
-    with whole(out) as path, path.open("w", encoding="utf-8", newline="") as file:
+    # a file name that is no UTF-8 is written as the bytes it is
+    with whole(out) as path, path.open("w", encoding="utf-8", errors="surrogateescape", newline="") as file:
         lines = csv.writer(file, lineterminator="\n")
         lines.writerow([*opened.columns, *new])
 
@@ -146,7 +147,10 @@ def _parquet(out: Path, opened: Blocks, new: list[str]) -> Iterator[Callable[...
                 return pa.DictionaryArray.from_arrays(pa.array(indices.astype(np.int32)), words)
 
             types = [schema.field(i).type for i in range(len(kept))]
-            columns = [c if isinstance(c, pa.Array) else pa.array(c, t) for c, t in zip(kept, types, strict=True)]
+            try:
+                columns = [c if isinstance(c, pa.Array) else pa.array(c, t) for c, t in zip(kept, types, strict=True)]
+            except UnicodeEncodeError as error:
+                raise DataError(f"{error.object!r} is no UTF-8, which Parquet needs; write a .csv file") from None
             for k in range(best.shape[1]):
                 columns += [named(best[:, k]), pa.array(probabilities[:, k])]
             if opened.has_labels:
