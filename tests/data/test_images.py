@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from PIL import Image, ImageOps
 
 from cadr.data import memory
+from cadr.data.sources import images
 from cadr.data.sources.images import ImageError, decode_all
 from tests.data.writers import write_image
 
@@ -56,3 +58,24 @@ def test_all_damaged_pictures_are_named_together(size, tmp_path):
         file.write_bytes(b"noise")
     with pytest.raises(ImageError, match=r"20 of 20 images cannot be read: .*04\.jpg and 15 more; mend them"):
         decode_all(files, size)
+
+
+@pytest.mark.parametrize("size", [20, 64, 128])
+@pytest.mark.parametrize("mode", ["RGB", "L", "CMYK"])
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_large_jpegs_are_drafted_and_nearly_the_same(size, mode, orientation, tmp_path):
+    random = np.random.default_rng(1)
+    coarse = Image.fromarray(random.integers(0, 256, (30, 40, 3), np.uint8)).resize((800, 600), Image.BICUBIC)
+    pixels = np.asarray(coarse).copy()
+    pixels[::31], pixels[:, ::47] = 0, 255  # sharp lines, finer than the wanted pixels
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    Image.fromarray(pixels).convert(mode).save(tmp_path / "photo.jpg", quality=95, exif=exif)
+    drafted = images.decode(tmp_path / "photo.jpg", size)
+    with Image.open(tmp_path / "photo.jpg") as image:
+        upright = ImageOps.exif_transpose(image).convert("RGB")
+        full = np.asarray(upright.resize((size, size), Image.Resampling.BILINEAR))
+    error = np.abs(drafted.astype(int) - full.astype(int))
+    assert error.any() == (size < 128)  # where it pays
+    assert error.mean() < 1.2
+    assert error.max() <= 12

@@ -23,6 +23,7 @@ SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")  # of Pillow's many, those that people keep photos in
 PIXEL_LIMIT = 50_000_000  # a small file can claim to be a huge image
 LARGEST_SIDE = 4096
+DRAFT = 3  # times the wanted size, at which a draft is good enough: after resizing no grey level is far off
 SHOWN = 5  # of many images that cannot be read
 
 _DAMAGE = (OSError, SyntaxError, ValueError, TypeError, IndexError, KeyError, EOFError, struct.error, zlib.error)
@@ -92,6 +93,8 @@ def decode(path: Path, size: int | None = None) -> NDArray[np.uint8]:
         with Image.open(path, formats=FORMATS) as image:
             if image.width * image.height > PIXEL_LIMIT:
                 raise ImageError(f"{path} has {image.width}×{image.height} pixels, more than {PIXEL_LIMIT:,} in all")
+            if size is not None:  # JPEG alone can be decoded at a half, a quarter or an eighth of its size
+                image.draft(None, (DRAFT * size, DRAFT * size))
             image.load()
             upright = ImageOps.exif_transpose(image)
             return np.asarray(_resized(_rgb(path, upright), size))
