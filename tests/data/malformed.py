@@ -324,14 +324,14 @@ def images_of_two_sizes(folder):
     return folder
 
 
-@case("ImageError", "bomb.png has 10000×6000 pixels", "50,000,000")
+@case("ImageError", "bomb.png has 10000×6000 pixels", "50,000,000", "save it smaller")
 def image_that_is_a_bomb(folder):
     two_classes(folder)
     Image.new("1", (10_000, 6000)).save(folder / "a" / "bomb.png")
     return folder
 
 
-@case("ImageError", "bomb.png has more than 50,000,000 pixels")
+@case("ImageError", "bomb.png has more than 50,000,000 pixels; save it smaller")
 def image_that_is_a_very_large_bomb(folder):
     path = write_image(two_classes(folder) / "a" / "bomb.png", PIXELS)
     data = bytearray(path.read_bytes())

@@ -79,3 +79,12 @@ def test_large_jpegs_are_drafted_and_nearly_the_same(size, mode, orientation, tm
     assert error.any() == (size < 128)  # where it pays
     assert error.mean() < 1.2
     assert error.max() <= 12
+
+
+@pytest.mark.parametrize("most", [65535, 1023])
+def test_16_bits_of_grey_are_scaled(most, tmp_path):
+    levels = np.arange(256).reshape(16, 16) * (most // 256)
+    body = levels.astype(">u2").tobytes()
+    (tmp_path / "deep.pgm").write_bytes(b"P5 16 16 %d\n" % most + body)
+    grey = images.decode(tmp_path / "deep.pgm")[..., 0]
+    assert np.abs(grey.astype(int) - levels * 255 / most).max() <= 1

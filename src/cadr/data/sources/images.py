@@ -22,6 +22,7 @@ from cadr.errors import DataError
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")  # of Pillow's many, those that people keep photos in
 PIXEL_LIMIT = 50_000_000  # a small file can claim to be a huge image
+SMALLER = "save it smaller, or cut it into pieces, with another program first"
 LARGEST_SIDE = 4096
 DRAFT = 3  # times the wanted size, at which a draft is good enough: after resizing no grey level is far off
 SHOWN = 5  # of many images that cannot be read
@@ -92,16 +93,19 @@ def decode(path: Path, size: int | None = None) -> NDArray[np.uint8]:
     try:
         with Image.open(path, formats=FORMATS) as image:
             if image.width * image.height > PIXEL_LIMIT:
-                raise ImageError(f"{path} has {image.width}×{image.height} pixels, more than {PIXEL_LIMIT:,} in all")
+                raise ImageError(
+                    f"{path} has {image.width}×{image.height} pixels, more than {PIXEL_LIMIT:,} in all; {SMALLER}"
+                )
             if size is not None:  # JPEG alone can be decoded at a half, a quarter or an eighth of its size
                 image.draft(None, (DRAFT * size, DRAFT * size))
             image.load()
+            deep = image.mode == "I" and image.format != "TIFF"  # 16 bits, which Pillow keeps in 32
             upright = ImageOps.exif_transpose(image)
-            return np.asarray(_resized(_rgb(path, upright), size))
+            return np.asarray(_resized(_rgb(path, upright, deep), size))
     except ImageError:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise ImageError(f"{path} has more than {PIXEL_LIMIT:,} pixels") from error
+        raise ImageError(f"{path} has more than {PIXEL_LIMIT:,} pixels; {SMALLER}") from error
     except MemoryError as error:
         raise ImageError(f"{path} does not fit into memory") from error
     except _DAMAGE as error:
@@ -139,8 +143,8 @@ def _room(n: int, shape: tuple[int, ...]) -> NDArray[np.uint8]:
     )
 
 
-def _rgb(path: Path, image: Image.Image) -> Image.Image:
-    if image.mode.startswith("I;16"):  # converting would clip 16 bits, not scale them
+def _rgb(path: Path, image: Image.Image, deep: bool) -> Image.Image:
+    if deep or image.mode.startswith("I;16"):  # converting would clip 16 bits, not scale them
         return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
     if image.mode in ("I", "F"):
         raise ImageError(f"{path} has {image.mode} pixels of 32 bits; save it with 8 or 16 bits per channel")
