@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cadr.train.result import quoted_of
+
 Results = Mapping[str, Sequence[dict[str, Any]]]
 """Method -> its results (result.json), one per seed, in the same order of seeds for every method."""
 
@@ -77,7 +79,9 @@ def differences(results: Results, method: str, baseline: str) -> list[float]:
 
 
 def accuracy(result: dict[str, Any]) -> float:
-    return float(result["median_10"])
+    found = quoted_of(result)
+    assert found is not None  # or `show` has refused
+    return found
 
 
 def spread(values: Sequence[float]) -> str:

@@ -19,6 +19,7 @@ from cadr.cli.train import stop_politely
 from cadr.config import Config
 from cadr.errors import CadrError, TrainingError
 from cadr.train import train
+from cadr.train.result import quoted_of
 
 Result = dict[str, Any]
 
@@ -118,6 +119,7 @@ def _quietly(job: Job) -> Result:
 
 
 def _scores(result: Result) -> str:
-    if result["median_10"] is None:
+    accuracy = quoted_of(result)
+    if accuracy is None:
         return "finished (no test set)"
-    return f"accuracy {result['median_10']:.1f} %, GM {result['gm']:.1f} %"
+    return f"accuracy {accuracy:.1f} %, GM {result['gm']:.1f} %"

@@ -30,8 +30,24 @@ def result(out: Path | str) -> dict[str, Any]:
     return dict(content)
 
 
+def quoted(scores: dict[str, Any], is_benchmark: bool) -> float | None:
+    """The accuracy to quote, out of a `summary`; None where nothing was evaluated.
+
+    Methods are compared on benchmarks by the median of the last ten evaluations, which depends less on luck. On
+    anything else the last one counts: it is of the model that predicts, and what stands beside it (recalls, the
+    geometric mean, the confusion matrix) is of that model too.
+    """
+    accuracy: float | None = scores["median_10" if is_benchmark else "last"]
+    return accuracy
+
+
+def quoted_of(result: dict[str, Any]) -> float | None:
+    """The same of a finished run. Labels that are missing by a protocol, or as a split says, make a benchmark."""
+    return quoted(result, result["split_sha256"] is not None)
+
+
 def summary(evaluations: list[Record]) -> dict[str, Any]:
-    """The curve and what is quoted of it. The headline is `median_10`, the median of the last ten evaluations."""
+    """The curve and what may be quoted of it."""
     curve = [[record["step"], record["accuracy"]] for record in evaluations]
     values = [value for _, value in curve]
     if not values:

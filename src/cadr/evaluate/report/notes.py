@@ -15,7 +15,7 @@ def notes(runs: Sequence[Run]) -> list[str]:
 def _few_judged(runs: Sequence[Run]) -> list[str]:
     found, on = [], []
     for run in runs:
-        accuracy, last = run.scores()["median_10"], run.last_evaluation
+        accuracy, last = run.accuracy, run.last_evaluation
         if accuracy is None or last is None:
             continue
         on.append(last["on"])

@@ -14,7 +14,7 @@ from cadr.evaluate.report.figures import Series
 from cadr.train.folder import RunFolder
 from cadr.train.input_spec import InputSpec
 from cadr.train.record import Record
-from cadr.train.result import result, summary
+from cadr.train.result import quoted, result, summary
 
 STYLES = 8  # that the style sheet tells apart
 _BIDIRECTIONAL = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
@@ -75,6 +75,11 @@ class Run:
     def scores(self) -> dict[str, Any]:
         """The figures of the summary: the finished result's, or the same computed from the records so far."""
         return summary(self.of("evaluation"))
+
+    @property
+    def accuracy(self) -> float | None:
+        """The one that is quoted."""
+        return quoted(self.scores(), self.config.protocol is not None or self.config.source.split is not None)
 
     def seconds(self) -> float:
         return float(next(r["timing"]["seconds"] for r in reversed(self.records) if "timing" in r))

@@ -15,13 +15,13 @@ Table = dict[str, Any]  # columns, rows
 
 
 def summary(runs: Sequence[Run]) -> Table:
-    """What each run came to; the headline is the median of the last ten evaluations."""
+    """What each run came to."""
     columns = ["run", "method", "accuracy, %", "geometric mean, %", "weakest class, %", "judged on", "steps", "seconds"]
     rows = []
     for run in runs:
         scores = run.scores()
         found = [value for value in scores["recall"] or () if value is not None]
-        figures = (scores["median_10"], scores["gm"], min(found, default=None))
+        figures = (run.accuracy, scores["gm"], min(found, default=None))
         judged = f"{run.num_judged:,} {run.judged_on}" if run.num_judged else "–"
         rows.append([run.name, run.algorithm, *map(written, figures), judged, f"{run.step:,}", f"{run.seconds():,.0f}"])
     return {"columns": columns, "rows": rows}
