@@ -263,7 +263,7 @@ def folder_that_is_empty(folder):
     return folder
 
 
-@case("FolderError", "no example has class 'c'", "is empty")
+@case("FolderError", "no example has class 'c'", "has no images")
 def folder_with_an_empty_class(folder):
     (two_classes(folder) / "c").mkdir()
     return folder
@@ -275,15 +275,36 @@ def folder_with_a_loose_image(folder):
     return folder
 
 
-@case("FolderError", "notes.txt is not an image")
-def folder_with_notes(folder):
-    (two_classes(folder) / "a" / "notes.txt").write_text("hello")
+@case("FolderError", "no example has class 'c'", "has no images (.bmp, ")
+def folder_with_notes_alone(folder):
+    (two_classes(folder) / "c").mkdir()
+    (folder / "c" / "notes.txt").write_text("hello")
     return folder
 
 
-@case("FolderError", "deeper is not an image")
-def folder_that_is_too_deep(folder):
-    write_image(two_classes(folder) / "a" / "deeper" / "1.png", PIXELS)
+@case("FolderError", "train holds folders, as if of classes", "name it as the data")
+def folder_of_parts(folder):
+    two_classes(folder / "train")
+    two_classes(folder / "val")
+    (folder / "train" / "notes.txt").write_text("hello")
+    return folder
+
+
+@case("FolderError", "gone.png is a link to ", "nowhere.png, which is not there")
+def folder_with_a_dangling_link(folder):
+    (two_classes(folder) / "a" / "gone.png").symlink_to(folder / "nowhere.png")
+    return folder
+
+
+@case("FolderError", "gone.png is a link to ", "nowhere.png, which is not there")
+def labels_beside_a_dangling_link(folder):
+    (folder / "gone.png").symlink_to(folder / "nowhere.png")
+    return labelled(folder, "file,label\na.png,x\nb.png,y\n")
+
+
+@case("FolderError", "c is a link to ", "which is not there")
+def folder_with_a_class_that_is_a_dangling_link(folder):
+    (two_classes(folder) / "c").symlink_to(folder / "nowhere")
     return folder
 
 

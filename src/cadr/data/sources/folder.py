@@ -1,8 +1,8 @@
 """Images in folders.
 
-Either one folder per class with an `unlabelled/` beside them (and perhaps a `test/` with folders of the same classes),
-or images anywhere under a folder and a CSV of `file,label`, where a blank label is missing and so is one for a file
-that the CSV does not name.
+Either one folder per class, with images anywhere under it, and an `unlabelled/` beside them (and perhaps a `test/` with
+folders of the same classes); or images anywhere under a folder and a CSV of `file,label`, where a blank label is
+missing and so is one for a file that the CSV does not name.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ from cadr.data.pool import MISSING, Pool
 from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
 from cadr.data.sources.images import SUFFIXES, decode_all
 from cadr.data.sources.labels import check_unlike, class_order, index_labels
-from cadr.errors import DataError
+from cadr.data.sources.walk import FolderError, images_in, visible
 
 UNLABELLED = ("unlabelled", "unlabeled")
+PARTS = ("train", "training", "val", "valid", "validation")  # of data: no classes, if they hold folders alone
 LABELS = "labels.csv"
-
-
-class FolderError(DataError):
-    """A folder is not laid out as expected."""
+KINDS = ", ".join(sorted(SUFFIXES))
 
 
 def open_folder(root: Path, labels: Path | None, label_column: str, size: int | None) -> Pool:
@@ -36,10 +34,10 @@ def open_folder(root: Path, labels: Path | None, label_column: str, size: int | 
 
 
 def _by_class(root: Path, size: int | None) -> Pool:
-    folders = {f.name: f for f in _visible(root) if f.is_dir()}
-    loose = [f for f in _visible(root) if not f.is_dir() and f.suffix.lower() in SUFFIXES]
+    folders = {f.name: f for f in visible(root) if f.is_dir()}
+    loose = [f for f in visible(root) if not f.is_dir() and f.suffix.lower() in SUFFIXES]
     test_root = folders.get("test")
-    if test_root is not None and any(f.is_dir() for f in _visible(test_root)):
+    if test_root is not None and any(f.is_dir() for f in visible(test_root)):
         del folders["test"]
     else:
         test_root = None
@@ -50,11 +48,15 @@ def _by_class(root: Path, size: int | None) -> Pool:
             + (f"found {loose[0].name} beside them" if loose else "found none")
             + f"; label images that lie loose with a CSV of file,label (--labels, or {LABELS} in the folder)"
         )
+    for folder in (f for f in folders.values() if f.name.lower() in PARTS):
+        inside = visible(folder)
+        if any(f.is_dir() for f in inside) and not any(f.suffix.lower() in SUFFIXES for f in inside):
+            raise FolderError(f"{folder} holds folders, as if of classes; name it as the data, and not {root}")
     names = tuple(sorted(folders))
     check_unlike(str(root), names)
     files, labels = _labelled(folders, names)
     for folder in without:
-        more = _images(folder)
+        more = images_in(folder)
         files += more
         labels += [MISSING] * len(more)
     test_files, test_labels = _test(test_root, names)
@@ -85,9 +87,8 @@ def _plain(root: Path, labels: Path, label_column: str, size: int | None) -> Poo
 
 def images_under(root: Path, named: Iterable[Path] = ()) -> list[Path]:
     """Images anywhere under a folder, in order of name: those that are named, and all that are not hidden."""
-    found = {f for f in root.rglob("*") if f.suffix.lower() in SUFFIXES and f.is_file() and not _hidden(root, f)}
-    if not (found := found.union(named)):
-        raise FolderError(f"{root}: there are no images ({', '.join(sorted(SUFFIXES))})")
+    if not (found := {*images_in(root), *named}):
+        raise FolderError(f"{root}: there are no images ({KINDS})")
     return sorted(found, key=str)
 
 
@@ -107,7 +108,7 @@ def labelled_files(root: Path, labels: Path, file_column: str, label_column: str
         if not path.is_file():
             raise FolderError(f"{labels}, line {line}: {name!r} is not in {root}; give names relative to that folder")
         if path.suffix.lower() not in SUFFIXES:
-            raise FolderError(f"{labels}, line {line}: {name!r} is not an image ({', '.join(sorted(SUFFIXES))})")
+            raise FolderError(f"{labels}, line {line}: {name!r} is not an image ({KINDS})")
         found[path] = row[label_at].strip()
     return found
 
@@ -116,9 +117,9 @@ def _labelled(folders: dict[str, Path], names: tuple[str, ...]) -> tuple[list[Pa
     files: list[Path] = []
     labels: list[int] = []
     for name in sorted(folders):
-        found = _images(folders[name])
+        found = images_in(folders[name])
         if not found:
-            raise FolderError(f"no example has class {name!r}: {folders[name]} is empty")
+            raise FolderError(f"no example has class {name!r}: {folders[name]} has no images ({KINDS})")
         files += found
         labels += [names.index(name)] * len(found)
     return files, labels
@@ -127,29 +128,11 @@ def _labelled(folders: dict[str, Path], names: tuple[str, ...]) -> tuple[list[Pa
 def _test(root: Path | None, names: tuple[str, ...]) -> tuple[list[Path], list[int]]:
     if root is None:
         return [], []
-    folders = {f.name: f for f in _visible(root) if f.is_dir()}
+    folders = {f.name: f for f in visible(root) if f.is_dir()}
     unknown = sorted(set(folders) - set(names))
     if unknown:
         raise FolderError(f"{root} has a class {unknown[0]!r} that is not among the training folders")
     return _labelled(folders, names)
-
-
-def _images(folder: Path) -> list[Path]:
-    files = _visible(folder)
-    for file in files:
-        if file.is_dir() or file.suffix.lower() not in SUFFIXES:
-            raise FolderError(f"{file} is not an image ({', '.join(sorted(SUFFIXES))}); move it elsewhere")
-    return files
-
-
-def _visible(folder: Path) -> list[Path]:
-    """What the folder holds, in order of name, less what systems hide there."""
-    return sorted((f for f in folder.iterdir() if not _hidden(folder, f) and f.name != "Thumbs.db"), key=str)
-
-
-def _hidden(root: Path, file: Path) -> bool:
-    """As ._001.jpg, which macOS writes beside 001.jpg on other disks, and is no picture."""
-    return any(part.startswith(".") for part in file.relative_to(root).parts)
 
 
 def _relative(root: Path, files: list[Path]) -> tuple[str, ...]:

@@ -1,0 +1,45 @@
+"""Folders of pictures are looked through to the bottom, links included, and only pictures count."""
+
+import numpy as np
+
+from cadr.data.sources.folder import images_under
+from tests.data.loose import open_data
+from tests.data.writers import write_image
+
+PIXELS = np.zeros((4, 4, 3), np.uint8)
+
+
+def test_classes_may_have_folders_and_other_files_in_them(tmp_path):
+    for name in ("robin/2024/may/a.png", "robin/b.png", "wren/2024/a.png", "unlabelled/x/c.png", "test/wren/y/d.png"):
+        write_image(tmp_path / name, PIXELS)
+    for name in ("robin/notes.txt", "robin/2024/film.mp4", "wren/Thumbs.db", "unlabelled/.DS_Store", "readme.md"):
+        (tmp_path / name).write_bytes(b"hello")
+    pool = open_data(tmp_path)
+    assert pool.class_names == ("robin", "wren")
+    assert pool.identifiers == ("robin/2024/may/a.png", "robin/b.png", "wren/2024/a.png", "unlabelled/x/c.png")
+    assert pool.labels.tolist() == [0, 0, 1, -1]
+    assert pool.test_labels.tolist() == [1]
+
+
+def test_links_are_followed_in_both_layouts(tmp_path):
+    elsewhere, root = tmp_path / "elsewhere", tmp_path / "photos"
+    for name in ("robins/a.png", "wrens/b.png"):
+        write_image(elsewhere / name, PIXELS)
+    root.mkdir()
+    (root / "robin").symlink_to(elsewhere / "robins")
+    (root / "wren").mkdir()
+    (root / "wren" / "more").symlink_to(elsewhere / "wrens")
+    (root / "wren" / "c.png").symlink_to(elsewhere / "wrens" / "b.png")
+    expected = ("robin/a.png", "wren/c.png", "wren/more/b.png")
+    assert open_data(root).identifiers == expected
+    (tmp_path / "labels.csv").write_text("file,label\nrobin/a.png,x\nwren/more/b.png,y\n")
+    pool = open_data(root, labels=tmp_path / "labels.csv")
+    assert pool.identifiers == expected
+    assert pool.labels.tolist() == [0, -1, 1]
+
+
+def test_links_that_lead_in_a_circle_end(tmp_path):
+    write_image(tmp_path / "b" / "a.png", PIXELS)
+    (tmp_path / "b" / "up").symlink_to(tmp_path)
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    assert images_under(tmp_path) == [tmp_path / "b" / "a.png"]
