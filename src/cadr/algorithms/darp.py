@@ -3,6 +3,11 @@
 The predictions of all unlabelled examples are kept, and every few steps replaced by the nearest ones whose class
 counts are the target's: min Σ_i KL(q_i ‖ p_i) / H(p_i) with rows that add up to 1 and columns that add up to M. The
 dual is climbed as published, by turns: rows are normalised, columns get their sum by Newton's method.
+
+Estimated counts are the most likely ones if the classes look the same among labelled and unlabelled rows. The labels'
+shares stand for the mean prediction of the labelled rows, which a network that has fitted them gives them. It has been
+trained on its own pseudo-labels too and is overconfident: of a class that it has lost the estimate finds nothing, and
+so it has a floor. It remains too close to what is predicted; equal counts are better where they are nearly true.
 """
 
 from __future__ import annotations
@@ -19,7 +24,6 @@ from cadr.algorithms.imputation import Step, Thresholded
 from cadr.data.option import option
 from cadr.errors import ConfigError
 from cadr.estimate.label_shift import label_shift
-from cadr.estimate.prior import uniform_prior, update_prior
 from cadr.functional import predictions
 
 _SMALL = 1e-6  # the published floor under probabilities
@@ -34,6 +38,7 @@ class DARP(Thresholded):
         "labelled", "Class counts to refine to: the labels' (as published), equal, given, or estimated from the data."
     )
     target_prior: tuple[float, ...] = option((), "The class distribution of --target given, one number per class.")
+    least_share: float = option(0.5, "Estimated counts are at least this part of equal ones.")
     alpha: float = option(2.0, "A class keeps its α·M_c largest probabilities before the refinement.")
     warm_up: float = option(0.4, "Share of the run before the first refinement.")
     refresh_every: int = option(10, "Steps between refinements.")
@@ -42,6 +47,7 @@ class DARP(Thresholded):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("target", self.target, "labelled", "uniform", "given", "estimated")
+        check_range("least_share", self.least_share, 0.0, 1.0)
         check_range("alpha", self.alpha, 1.0, float("inf"))
         check_range("warm_up", self.warm_up, 0.0, 1.0)
         check_range("refresh_every", self.refresh_every, 1, float("inf"))
@@ -50,13 +56,13 @@ class DARP(Thresholded):
             raise ConfigError("target_prior belongs to target 'given': set both of them, or neither.")
 
     def init(self, facts: Facts) -> State:
-        counts, c = facts.labelled_counts.to(torch.float32), facts.num_classes
-        target = counts / counts.sum() if self.target == "labelled" else target_distribution(self.target_prior, c)
+        labelled, c = facts.labelled_counts.to(torch.float32) / facts.labelled_counts.sum(), facts.num_classes
+        target = labelled if self.target == "labelled" else target_distribution(self.target_prior, c)
         kept = torch.full((facts.num_unlabelled, c), 1.0 / c)
         return {
             **super().init(facts),
             "counts": target * facts.num_unlabelled,
-            "labelled_prior": uniform_prior(c),
+            "labelled": labelled,
             "predictions": kept,
             "refined": kept.clone(),
             "refining": torch.zeros(()),
@@ -69,21 +75,23 @@ class DARP(Thresholded):
         return self.supervised(step) | self.unlabelled(step)
 
     def conclude(self, step: Step, state: State) -> State:
-        return {
-            **state,
-            "labelled_prior": update_prior(state["labelled_prior"], step.labelled, self.momentum),
-            "predictions": store.remember(state["predictions"], step.batch.index, predictions(step.weak)),
-        }
+        seen = store.remember(state["predictions"], step.batch.index, predictions(step.weak))
+        return {**state, "predictions": seen}
 
     def refresh(self, state: State, done: int, steps: int) -> State:
         if done < self.warm_up * steps:
             return state
         counts = state["counts"]
         if self.target == "estimated" and not state["refining"]:  # once, as the authors do beforehand
-            unlabelled, labelled = (state[name].double().cpu().numpy() for name in ("predictions", "labelled_prior"))
-            counts = torch.from_numpy(label_shift(unlabelled, labelled)).to(counts) * len(unlabelled)
+            counts = self.estimated(state["predictions"], state["labelled"])
         refined = refine(truncate(state["predictions"], counts, self.alpha), counts, self.iterations)
         return {**state, "counts": counts, "refined": refined, "refining": torch.ones_like(state["refining"])}
+
+    def estimated(self, predicted: Tensor, labelled: Tensor) -> Tensor:
+        """Counts by label shift from the labels' shares, none of them below the floor."""
+        likely = label_shift(predicted.double().cpu().numpy(), labelled.double().cpu().numpy())
+        shares = torch.from_numpy(likely).clamp(min=self.least_share / len(likely)).to(labelled)
+        return len(predicted) * shares / shares.sum()
 
 
 def truncate(predicted: Tensor, counts: Tensor, alpha: float) -> Tensor:
