@@ -29,6 +29,8 @@ class SoftMatch(Aligned):
         "uniform", "Align predictions with a class distribution before their confidence is read off."
     )
 
+    selects = False  # every pseudo-label has a weight above 0
+
     def __post_init__(self) -> None:
         super().__post_init__()
         check_range("n_sigma", self.n_sigma, 0.0, float("inf"))
