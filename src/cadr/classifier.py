@@ -122,13 +122,13 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _config(self, pool: Pool) -> Config:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        given = {name: getattr(self, name) for name in ("model", "steps", "batch", "ratio", "lr")}
+        named = {name: getattr(self, name) for name in ("model", "steps", "batch", "ratio", "lr")}
+        given = {name: value for name, value in named.items() if value is not None} | (self.settings or {})
         flat = {
-            **defaults(pool, self.model, device_of(self.device)),
+            **defaults(pool, given, device_of(self.device)),
             "evaluations": 10,
             "checkpoint_seconds": 1e9,  # the last one is enough
-            **{name: value for name, value in given.items() if value is not None},
-            **(self.settings or {}),
+            **given,
             "algorithm": self.algorithm,
             "data": pool.name,
             "views": pool.kind,
@@ -136,8 +136,6 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "validation": self.validation,
             "device": self.device,
         }
-        if self.steps is not None and "ema" not in (self.settings or {}):
-            flat["ema"] = min(1 - 5 / max(10, self.steps), 0.999)
         return Config.from_dict(flat)
 
     def _examples(self, X: Any, reset: bool) -> NDArray[Any]:

@@ -143,15 +143,18 @@ def images(side, n=600):
 
 def test_defaults_follow_the_data():
     cpu, gpu = torch.device("cpu"), torch.device("cuda")
-    assert defaults(blobs(), None, cpu)["model"] == "mlp"
-    assert defaults(images(16), None, cpu)["model"] == "convnet"
-    assert defaults(images(32), None, gpu)["model"] == "wrn-28-2"
-    assert defaults(images(32), None, cpu)["model"] == "convnet"  # a deep one would take days
-    assert "model" not in defaults(images(32), "resnet-18", cpu)
-    assert defaults(blobs(), None, cpu)["steps"] < defaults(images(32), None, gpu)["steps"] <= 2**17
-    for chosen in (defaults(blobs(), None, cpu), defaults(images(32), None, gpu)):
+    assert defaults(blobs(), {}, cpu)["model"] == "mlp"
+    assert defaults(images(16), {}, cpu)["model"] == "convnet"
+    assert defaults(images(32), {}, gpu)["model"] == "wrn-28-2"
+    assert defaults(images(32), {}, cpu)["model"] == "convnet"  # a deep one would take days
+    assert "model" not in defaults(images(32), {"model": "resnet-18"}, cpu)
+    assert defaults(blobs(), {}, cpu)["steps"] < defaults(images(32), {}, gpu)["steps"] <= 2**17
+    for chosen in (defaults(blobs(), {}, cpu), defaults(images(32), {}, gpu)):
         assert set(chosen) == set(CHOSEN)
         assert 0.9 <= chosen["ema"] <= 0.999
+    # Of a short run, too, the average forgets the random start: it keeps 0.7 % of it.
+    assert defaults(blobs(), {"steps": 150}, cpu)["ema"] ** 150 == pytest.approx(0.0067, rel=0.2)
+    assert defaults(blobs(), {"steps": 3}, cpu)["ema"] == 0.5
 
 
 def test_a_run_that_is_there_decides_what_was_left_open(tmp_path):

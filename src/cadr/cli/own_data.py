@@ -49,4 +49,4 @@ def is_own(config: Config) -> bool:
 
 
 def _chosen(flat: dict[str, Any], config: Config, pool: Pool) -> dict[str, Any]:
-    return defaults(pool, flat.get("model"), device_of(config.training.device))
+    return defaults(pool, flat, device_of(config.training.device))
