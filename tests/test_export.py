@@ -1,6 +1,7 @@
 """Exported models say what the run says, without this package where that is promised."""
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -12,7 +13,9 @@ from cadr.cli.main import main
 from cadr.errors import ConfigError
 from cadr.evaluate.predictor import Predictor
 from cadr.export import export_run
+from cadr.train import train
 from tests.evaluate.own_runs import NAMES, image_run, table, table_run, write_images
+from tests.train import tiny
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +101,26 @@ def test_the_card_says_what_the_run_says(trees, capsys):
         line = next(line for line in card.splitlines() if line.startswith(f"| {name} |"))
         assert f"| {100 * share:.1f} % |" in line
     assert 'algorithm = "cadr"' in card
+
+
+def test_the_card_of_a_run_that_is_not_finished(tmp_path):
+    """It says at which step the model is, and quotes no evaluation of a later one."""
+    records = train(tiny.config(), tmp_path / "run", tiny.pool())
+    for record in records:
+        if record["step"] == 25:  # evaluations are at 20 and 30
+            break
+    records.close()
+    metrics = tiny.metrics(tmp_path / "run")
+    judged = next(r for r in reversed(metrics) if r["kind"] == "evaluation")
+    with (tmp_path / "run" / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps({**judged, "step": 30, "accuracy": 1.25}) + "\n")
+    export_run(tmp_path / "run", tmp_path / "out", ())
+    card = (tmp_path / "out" / "MODEL_CARD.md").read_text()
+    assert "25 of 60 steps: not finished" in card
+    assert f"Accuracy {judged['accuracy']:.1f} %" in card
+    assert "That was at step 20, and the model has been trained further since." in card
+    for name, share in zip(("ant", "bee", "cat"), metrics[-1]["prior"], strict=True):
+        assert re.search(rf"^\| {name} .* {100 * share:.1f} % \| [\d.]+ % \|$", card, re.MULTILINE)
 
 
 def test_the_card_says_what_calibration_has_changed(trees, tmp_path):

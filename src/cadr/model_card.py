@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +18,23 @@ def model_card(run: Path, predictor: Predictor, files: list[str]) -> str:
     spec, config = predictor.spec, predictor.config
     network = "a module of the user's own" if config.model is None else name_of(config.model)
     facts = describe_run(config, Path(config.data).name, network, None)
-    evaluations = [record for record in RunFolder(run).records() if record["kind"] == "evaluation"]
-    last = evaluations[-1] if evaluations else None
+    # An interrupted run has records of steps beyond its checkpoint, which will be done again, or was judged before it.
+    records = [record for record in RunFolder(run).records() if record["step"] <= predictor.step]
+    last = next((record for record in reversed(records) if record["kind"] == "evaluation"), None)
+    prior = next((record["prior"] for record in reversed(records) if record["kind"] == "train"), None)
     labelled = sum(spec.labels)
     commit = f", cadr at commit {facts['commit']}" if facts["commit"] else ""
     return "\n".join(
         [
             f"# {len(spec.class_names)} classes from {_kind(predictor)}",
             "",
-            f"Trained with {facts['algorithm']} ({network}, {facts['steps']} steps, seed {facts['seed']}) on "
+            f"Trained with {facts['algorithm']} ({network}, {_steps(predictor)}, seed {facts['seed']}) on "
             f"{facts['dataset']}: {spec.rows} rows, of which {labelled} have a label "
             f"({100 * labelled / spec.rows:.1f} %).",
             "",
             "## Classes",
             "",
-            *_class_table(predictor, last, _prior(run)),
+            *_class_table(predictor, last, prior),
             "",
             "The estimated share is the method's own estimate of the class distribution of all rows, from training. "
             "Where the two shares differ, labels are missing more often for some classes than for others.",
@@ -96,11 +97,9 @@ def _cell(name: str) -> str:
     return name.replace("|", "\\|").replace("\n", " ")
 
 
-def _prior(run: Path) -> list[float] | None:
-    try:
-        return list(json.loads((run / "result.json").read_text(encoding="utf-8"))["prior"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None  # not finished yet
+def _steps(predictor: Predictor) -> str:
+    steps = predictor.config.training.steps
+    return f"{steps} steps" if predictor.step == steps else f"{predictor.step} of {steps} steps: not finished"
 
 
 def _quality(predictor: Predictor, last: dict[str, Any] | None) -> list[str]:
@@ -108,9 +107,11 @@ def _quality(predictor: Predictor, last: dict[str, Any] | None) -> list[str]:
     lines = ["Nothing was held out, so nobody knows."]
     if last is not None:
         examples = sum(map(sum, last["confusion"]))
+        early = f"That was at step {last['step']}, and the model has been trained further since."
         words = [
             f"Accuracy {last['accuracy']:.1f} %, geometric mean of the recalls {last['gm']:.1f} %, on {examples} "
             f"examples: {_JUDGED[last['on']]}.",
+            "" if last["step"] == predictor.step else early,
             caution(last["accuracy"], examples, last["on"]),
         ]
         lines = [" ".join(filter(None, words))]

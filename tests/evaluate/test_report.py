@@ -2,6 +2,7 @@
 
 import dataclasses
 import html
+import json
 import re
 import shlex
 from typing import Any
@@ -16,6 +17,7 @@ from cadr.cli.run_flags import read_flat
 from cadr.config import Config, difference
 from cadr.data.pool import Pool
 from cadr.errors import CheckpointError, ConfigError
+from cadr.evaluate import evaluate_run
 from cadr.evaluate.report import write_report
 from cadr.evaluate.report.reproduce import command, settings
 from cadr.train import train
@@ -190,6 +192,26 @@ def test_data_that_have_changed_are_said_and_not_looked_at(run, tmp_path):
     assert "18 of them labelled" in page
     assert 'id="labels"' not in page
     assert 'id="examples"' not in page
+
+
+def test_figures_of_an_interrupted_run_are_of_its_checkpoint(tmp_path):
+    """It was saved after its last evaluation; and a kill leaves records of steps that were never saved."""
+    out = tmp_path / "stopped"
+    records = train(config(), out, pool=tiny.pool())
+    for record in records:
+        if record["step"] == 25:  # evaluations are at 20 and 30
+            break
+    records.close()
+    lost = {**tiny.metrics(out)[-2], "kind": "evaluation", "step": 30, "accuracy": 1.25, "gm": 1.25}
+    with (out / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps(lost) + "\n")
+    again = evaluate_run(out, pool=tiny.pool(), device="cpu")
+    assert again["step"] == 25
+    page, problems = written([out], tmp_path)
+    assert problems == []
+    figures = f"{again['accuracy']:.1f} {again['gm']:.1f} {min(again['recall']):.1f}"
+    assert f"stopped cadr {figures} 45 test 25" in plain(page)
+    assert "it is at step 25 of 60" in page
 
 
 def test_what_is_no_run_is_one_sentence(run, tmp_path, capsys):

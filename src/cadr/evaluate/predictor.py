@@ -32,10 +32,16 @@ class Predictor:
     """The averaged model of a run, with its preprocessing and calibration."""
 
     def __init__(
-        self, model: nn.Module, spec: InputSpec, calibration: Calibration, config: Config, device: torch.device
+        self,
+        model: nn.Module,
+        spec: InputSpec,
+        calibration: Calibration,
+        config: Config,
+        device: torch.device,
+        step: int,
     ) -> None:
         self.model, self.spec, self.calibration, self.config = model.to(device).eval(), spec, calibration, config
-        self.device = device
+        self.device, self.step = device, step  # `step` of the run's steps are done: it need not be finished
         self.half = is_half(config.training.precision, device)
         self._batch = max(16, _VALUES // int(np.prod(spec.shape)))
         self._centre = self._scale = None
@@ -61,7 +67,8 @@ class Predictor:
             model = config.model.build(len(spec.class_names), spec.model_shape)
         assert model is not None
         _load_average(out, model, found[0])
-        return Predictor(model, spec, read_calibration(folder.path, spec), config, device_of(device))
+        step = int(found[0]["step"])
+        return Predictor(model, spec, read_calibration(folder.path, spec), config, device_of(device), step)
 
     @property
     def class_names(self) -> tuple[str, ...]:

@@ -72,6 +72,7 @@ def write_report(
         )
     Path(out).parent.mkdir(parents=True, exist_ok=True)  # before the work, which would be lost if it cannot be
     looks, problems = _look_all(read, pool, model, device, rows)
+    read = [r.at(looks[r.name].step, looks[r.name].evaluation) if r.name in looks else r for r in read]
     page = render(_content(read, looks, problems, Path(out)))
     with whole(Path(out)) as new:
         new.write_text(page, encoding="utf-8")

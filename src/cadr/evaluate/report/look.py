@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from cadr import metrics
 from cadr.data.pool import MISSING, Pool
 from cadr.errors import CheckpointError
 from cadr.estimate.calibration import Calibration
@@ -21,12 +22,15 @@ from cadr.train.folder import RunFolder
 from cadr.train.inputs import Inputs
 from cadr.train.network import is_half, logits_of
 from cadr.train.prepare import check_same_data, restore
+from cadr.train.record import Record
+from cadr.train.report import scores
 
 
 @dataclass(frozen=True, eq=False)
 class Look:
     """Probabilities of the averaged model, calibrated where the run has a calibration, and the rows they belong to."""
 
+    step: int  # of the checkpoint
     pool: Pool  # as the learner saw it
     part: str  # what the run is judged on: test, held_out or validation
     rows_of_part: NDArray[np.int64] | None  # rows of the data, where the part was taken from them
@@ -48,6 +52,15 @@ class Look:
         labels = self.pool.labels.copy()
         labels[self.rows_of_part] = self.pool.test_labels
         return labels
+
+    @property
+    def evaluation(self) -> Record | None:
+        """What an evaluation of the checkpoint says."""
+        if self.on_part_before is None or self.pool.test_labels is None:
+            return None
+        truth, guess = torch.tensor(self.pool.test_labels), torch.from_numpy(self.on_part_before.argmax(1))
+        counts = metrics.confusion(truth, guess, self.pool.num_classes)
+        return {"kind": "evaluation", "step": self.step, "on": self.part, **scores(counts)}
 
 
 def look(run: Run, pool: Pool | None, model: nn.Module | None, device: str, rows: int) -> Look:
@@ -81,6 +94,7 @@ def look(run: Run, pool: Pool | None, model: nn.Module | None, device: str, rows
     )
     on_part = None if inputs.test_examples is None else _logits(network, inputs, inputs.test_examples, half)
     return Look(
+        step=int(found[0]["step"]),
         pool=prepared.pool,
         part=prepared.judged_on,
         rows_of_part=prepared.validation,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -46,6 +47,18 @@ class Run:
 
     def of(self, kind: str) -> list[Record]:
         return [record for record in self.records if record["kind"] == kind]
+
+    def at(self, step: int, evaluation: Record | None) -> Run:
+        """The run as of its checkpoint: without the steps that will be done again, and judged at the last one done.
+
+        An interrupted run has records of later steps than its checkpoint, or was judged at earlier ones only.
+        """
+        records = [record for record in self.records if record["step"] <= step]
+        judged = any(record["kind"] == "evaluation" and record["step"] == step for record in records)
+        if evaluation is not None and not judged:
+            records.append(evaluation)
+        begun = any(record["kind"] == "train" for record in records)
+        return dataclasses.replace(self, records=records) if begun else self
 
     @property
     def algorithm(self) -> str:
