@@ -89,9 +89,18 @@ def test_held_out_rows_are_in_neither_stream_and_replace_the_test_part(pool):
     assert not np.array_equal(parts[0].labels, parts[1].labels)
 
 
-def test_half_labelled_data_can_be_split_further():
+def test_half_labelled_data_are_split_already():
     labels = np.array([0, 1] * 20 + [-1] * 20)
-    pool = Pool(np.zeros((60, 2), np.float32), labels, ("a", "b"))
+    mine = Pool(np.zeros((60, 2), np.float32), labels, ("a", "b"), "mine")
+    with pytest.raises(SplitError, match=r"mine: a protocol decides .* but 20 of these 60 rows have none; leave"):
+        make_split(mine, PROTOCOLS["mcar"](n=4), seed=1)
+    known = Pool(mine.examples, labels, ("a", "b"), "mine", hidden_labels=np.array([0, 1] * 30))
+    assert len(make_split(known, PROTOCOLS["mcar"](n=50), seed=1).labelled) == 50
+
+
+def test_a_benchmark_may_be_published_half_labelled():
+    labels = np.array([0, 1] * 20 + [-1] * 20)
+    pool = Pool(np.zeros((60, 2), np.float32), labels, ("a", "b"), "stl10")
     part = apply(pool, make_split(pool, PROTOCOLS["mcar"](n=4), seed=1))
     assert part.num_labelled == 4
     assert (part.hidden_labels == labels).all()

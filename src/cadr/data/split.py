@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from cadr.data.benchmarks import BENCHMARKS
 from cadr.data.pool import MISSING, Pool
 from cadr.data.protocols import Protocol
 from cadr.data.reason import reason
@@ -23,7 +24,7 @@ Indices = NDArray[np.int64]
 
 
 class SplitError(DataError):
-    """A split file is damaged, or belongs to other data."""
+    """A split file is damaged or belongs to other data, or the data cannot be split."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +82,12 @@ class Split:
 def make_split(pool: Pool, protocol: Protocol, seed: int, held_out: int = 0) -> Split:
     """Draw who keeps a label. `held_out` class-balanced rows are first kept out of both streams (see `apply`)."""
     truth = pool.labels if pool.hidden_labels is None else pool.hidden_labels
+    unknown = int((truth == MISSING).sum())
+    if unknown and pool.name not in BENCHMARKS:  # STL-10 was published so
+        raise SplitError(
+            f"{pool.name}: a protocol decides who keeps a label where all labels are known, but {unknown:,} of these "
+            f"{len(truth):,} rows have none; leave the protocol out, and learn from the labels there are"
+        )
     kept_out = held_out_rows(truth, pool.num_classes, held_out)
     rest = np.setdiff1d(np.arange(len(truth)), kept_out)
     labelled, stream = protocol.select(truth[rest], pool.num_classes, seed)
