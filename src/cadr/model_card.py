@@ -8,7 +8,7 @@ from typing import Any
 from cadr.config import name_of
 from cadr.evaluate.predictor import Predictor
 from cadr.train.folder import RunFolder
-from cadr.train.judged import caution
+from cadr.train.judged import caution, over_classes
 from cadr.train.result import describe_run
 
 _JUDGED = {"test": "the test set", "held_out": "training rows held out", "validation": "labels held out from training"}
@@ -109,7 +109,8 @@ def _quality(predictor: Predictor, last: dict[str, Any] | None) -> list[str]:
         examples = sum(map(sum, last["confusion"]))
         early = f"That was at step {last['step']}, and the model has been trained further since."
         words = [
-            f"Accuracy {last['accuracy']:.1f} %, geometric mean of the recalls {last['gm']:.1f} %, on {examples} "
+            f"Accuracy {last['accuracy']:.1f} %, geometric mean of the recalls of {over_classes(last['recall'])} "
+            f"{last['gm']:.1f} %, on {examples} "
             f"examples: {_JUDGED[last['on']]}.",
             "" if last["step"] == predictor.step else early,
             caution(last["accuracy"], examples, last["on"]),

@@ -214,6 +214,30 @@ def test_figures_of_an_interrupted_run_are_of_its_checkpoint(tmp_path):
     assert "it is at step 25 of 60" in page
 
 
+def own_pool(counts=(60, 30, 1), n=300):
+    """Three clouds, labelled unequally often, without a test set."""
+    generator = np.random.default_rng(1)
+    truth = np.arange(n) % 3
+    labels = np.full(n, -1)
+    for c, count in enumerate(counts):
+        labels[np.flatnonzero(truth == c)[:count]] = c
+    examples = (generator.normal(size=(n, 4)) + 4 * np.eye(3, 4)[truth]).astype(np.float32)
+    return Pool(examples, labels, ("ant", "bee", "cat"), "mine")
+
+
+def test_labels_held_out_are_weighted_by_the_propensities_of_the_diagnosis(tmp_path):
+    pool, out = own_pool(), tmp_path / "mine"
+    tiny.finish(config(), out, pool=pool)
+    page, problems = written([out], tmp_path, pool=pool)
+    assert problems == []
+    words = plain(page)
+    assert "18 validation, 2 of 3 classes" in words
+    recalls = tiny.result(out)["recall"]
+    low, high = sorted(recalls[:2])
+    (weighted,) = re.findall(r"so that 2 of 3 classes count as in all rows, accuracy of mine is ([\d.]+) %", words)
+    assert low - 0.1 <= float(weighted) <= high + 0.1
+
+
 def test_what_is_no_run_is_one_sentence(run, tmp_path, capsys):
     with pytest.raises(CheckpointError, match="not a run"):
         write_report([tmp_path], tmp_path / "report.html")

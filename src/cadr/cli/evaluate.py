@@ -30,16 +30,15 @@ def add(subparsers: Subparsers) -> None:
 def run(namespace: Namespace) -> int:
     from cadr.evaluate import evaluate_run
     from cadr.train.input_spec import InputSpec
-    from cadr.train.judged import caution
+    from cadr.train.judged import caution, over_classes
 
     scores = evaluate_run(namespace.folder, device=namespace.device)
     columns, lines = class_table(scores, InputSpec.read(namespace.folder).labels)
     where = _WHERE[scores["on"]]
     show_table(columns, lines, title=f"{scores['dataset']}, {scores['examples']:,} {where}")
-    judged = sum(recall is not None for recall in scores["recall"])
-    classes = "the classes" if judged == len(scores["recall"]) else f"the {judged} classes that are among them"
     print(
-        f"\nAccuracy {scores['accuracy']:.2f} %, geometric mean over {classes} {scores['gm']:.2f} %, "
+        f"\nAccuracy {scores['accuracy']:.2f} %, "
+        f"geometric mean over {over_classes(scores['recall'])} {scores['gm']:.2f} %, "
         f"after {scores['step']:,} of {scores['steps']:,} steps."
     )
     if words := caution(scores["accuracy"], scores["examples"], scores["on"]):

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 from cadr.train.folder import RunFolder
 
 FEW = 300  # examples, below which an accuracy is not worth its decimals
-_BIASED = "Labels held out are as biased as all labels: classes that are seldom labelled hardly count."
+_LIKE = "on rows like the labelled ones"
+_BIASED = (
+    f"Labels held out are as biased as all labels: that is accuracy {_LIKE}, where classes that are seldom labelled "
+    "hardly count."
+)
 _NAMES = {"test": "test examples", "held_out": "rows held out", "validation": "labels held out"}
 
 
@@ -22,9 +27,10 @@ def caution_about_number(accuracy: float, examples: int, on: str) -> str:
     if examples >= FEW:
         return ""
     low, high = wilson(accuracy / 100.0, examples)
+    where = f"{_LIKE} " if on == "validation" else ""
     return (
-        f"It is judged on {examples} {_NAMES[on]} only: it may be anything from {100 * low:.0f} to {100 * high:.0f} % "
-        "(95 % interval)."
+        f"It is judged on {examples} {_NAMES[on]} only: {where}it may be anything from {100 * low:.0f} to "
+        f"{100 * high:.0f} % (95 % interval)."
     )
 
 
@@ -37,6 +43,18 @@ def caution_about_differences(examples: int, on: str) -> str:
     if on != "validation":
         return ""
     return f"All are judged on {examples} {_NAMES[on]}, of which one is {100 / examples:.1f} points. {_BIASED}"
+
+
+def over_classes(recall: Sequence[float | None]) -> str:
+    """What a mean over the classes is over, where some have no example to be judged on."""
+    judged = sum(value is not None for value in recall)
+    return "the classes" if judged == len(recall) else f"{judged} of {len(recall)} classes"
+
+
+def weighted_accuracy(confusion: Sequence[Sequence[int]], propensity: Sequence[float]) -> float:
+    """In percent, where an example stands for 1/propensity rows of its class: so classes count as in all rows."""
+    right = sum(row[c] / phi for c, (row, phi) in enumerate(zip(confusion, propensity, strict=True)))
+    return 100.0 * right / sum(sum(row) / phi for row, phi in zip(confusion, propensity, strict=True))
 
 
 def examples_judged(out: Path) -> int:

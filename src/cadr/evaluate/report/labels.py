@@ -29,6 +29,7 @@ class Labels:
     of: str  # the runs it holds for, where the report has others too
     verdict: str
     propensity: Floats  # (C,)
+    diagnosed: bool  # else the propensities are what a run believes
     figures: Sequence[Figure]
     paragraphs: Sequence[str]
     warnings: Sequence[str]
@@ -48,6 +49,7 @@ def labels_of(look: Look, runs: Sequence[Run], of: str) -> Labels:
         of=of,
         verdict=clean(diagnosis.verdict),
         propensity=propensity,
+        diagnosed=True,
         figures=[_distribution(diagnosis, runs, names), _propensities(diagnosis, names)],
         paragraphs=[clean(line) for line in closing(diagnosis) if line not in warned],
         warnings=[clean(warning) for warning in diagnosis.warnings],
@@ -93,7 +95,7 @@ def _from_run(look: Look, runs: Sequence[Run], of: str, reason: str) -> Labels:
     caption = "In percent. The outlined bars are the class distribution that each run predicts on unlabelled examples."
     keys = [Key("bar labelled", "share of the labels"), *_run_keys(runs)]
     figure = _bars(_DISTRIBUTION, caption, names, groups, keys)
-    return Labels(of, verdict, look.propensity, [figure], [], [f"The labels could not be diagnosed: {reason}"])
+    return Labels(of, verdict, look.propensity, False, [figure], [], [f"The labels could not be diagnosed: {reason}"])
 
 
 def _bars(

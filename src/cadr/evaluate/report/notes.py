@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from cadr.evaluate.report.labels import Labels
 from cadr.evaluate.report.run import Run, clean
-from cadr.train.judged import caution_about_bias, caution_about_number
+from cadr.train.judged import caution_about_bias, caution_about_number, over_classes, weighted_accuracy
 
 
-def notes(runs: Sequence[Run]) -> list[str]:
-    return [*_few_judged(runs), *_unfinished(runs), *_warnings(runs)]
+def notes(runs: Sequence[Run], labels: Mapping[str, Labels]) -> list[str]:
+    """`labels` are by the name of a run, of those whose data could be opened."""
+    return [*_few_judged(runs), *_weighted(runs, labels), *_unfinished(runs), *_warnings(runs)]
 
 
 def _few_judged(runs: Sequence[Run]) -> list[str]:
@@ -23,6 +25,21 @@ def _few_judged(runs: Sequence[Run]) -> list[str]:
             found.append(f"Accuracy of {run.name} is {accuracy:.1f} %. {words}")
     biases = dict.fromkeys(caution_about_bias(where) for where in on)  # once for all runs
     return [*found, *filter(None, biases)]
+
+
+def _weighted(runs: Sequence[Run], labels: Mapping[str, Labels]) -> list[str]:
+    """What labels that are biased say of all rows, where a diagnosis says how biased they are."""
+    found = []
+    for run in runs:
+        last = run.last_evaluation
+        if last is None or last["on"] != "validation" or run.name not in labels or not labels[run.name].diagnosed:
+            continue
+        accuracy = weighted_accuracy(last["confusion"], labels[run.name].propensity.tolist())
+        found.append(
+            f"Weighted by 1/propensity, so that {over_classes(last['recall'])} count as in all rows, accuracy of "
+            f"{run.name} is {accuracy:.1f} %."
+        )
+    return found
 
 
 def _unfinished(runs: Sequence[Run]) -> list[str]:

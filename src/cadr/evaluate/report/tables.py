@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cadr.evaluate.report.run import Run
 from cadr.evaluate.report.sections import Classes
+from cadr.train.judged import over_classes
 
 Table = dict[str, Any]  # columns, rows
 
@@ -23,6 +24,8 @@ def summary(runs: Sequence[Run]) -> Table:
         found = [value for value in scores["recall"] or () if value is not None]
         figures = (run.accuracy, scores["gm"], min(found, default=None))
         judged = f"{run.num_judged:,} {run.judged_on}" if run.num_judged else "–"
+        if len(found) < len(scores["recall"] or ()):
+            judged += f", {over_classes(scores['recall'])}"
         rows.append([run.name, run.algorithm, *map(written, figures), judged, f"{run.step:,}", f"{run.seconds():,.0f}"])
     return {"columns": columns, "rows": rows}
 
