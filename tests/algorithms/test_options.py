@@ -123,6 +123,18 @@ def test_target_prior_divides_the_marginal():
     assert float(output.terms["propensity"]) == pytest.approx(float(expected), rel=1e-5)
 
 
+@pytest.mark.parametrize("method", [CAPCAI, CADR])
+def test_thresholds_follow_predictions_relative_to_the_target(method):
+    """A class that is predicted as rarely as it is rare needs no lower threshold."""
+    given = torch.tensor([0.1, 0.2, 0.3, 0.4])
+    ratio = _new_prior() / given
+    expected = 0.95 * (ratio / ratio.max()) ** 0.5
+    torch.testing.assert_close(_output(method(target_prior=(1.0, 2.0, 3.0, 4.0))).thresholds, expected)
+    at_rest = _output(method(target_prior=tuple(_new_prior().tolist()))).thresholds
+    torch.testing.assert_close(at_rest, torch.full((4,), 0.95))
+    assert torch.equal(_output(method(target_prior=(0.25,) * 4)).thresholds, _output(method()).thresholds)
+
+
 def test_cap_without_the_normaliser_is_the_mean_log_marginal():
     term = _output(CAP(normaliser="none")).terms["propensity"]
     torch.testing.assert_close(term, PRIOR[VIEWS.labels].log().mean())

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from cadr.algorithms.base import Facts, State, Terms, check_choice, check_range
-from cadr.algorithms.class_aware import ClassAwareImputation, ClassAwarePropensity
+from cadr.algorithms.class_aware import ClassAware, ClassAwareImputation, ClassAwarePropensity
 from cadr.algorithms.imputation import Step, Thresholded
 from cadr.data.option import option
 from cadr.estimate.propensity import class_propensity, class_weights
@@ -41,7 +41,7 @@ class CAI(ClassAwareImputation):
 
 
 @dataclass(frozen=True)
-class CAPCAI(ClassAwareImputation, ClassAwarePropensity):
+class CAPCAI(ClassAware):
     """Both, added: the paper's "w/o CADR"."""
 
     def terms(self, step: Step) -> Terms:
@@ -49,7 +49,7 @@ class CAPCAI(ClassAwareImputation, ClassAwarePropensity):
 
 
 @dataclass(frozen=True)
-class CADR(ClassAwareImputation, ClassAwarePropensity):
+class CADR(ClassAware):
     """Class-aware doubly robust (Eq. 14): both, and the supplement on labelled rows that are predicted confidently."""
 
     supplement_threshold: Literal["class_aware", "fixed"] = option(

@@ -25,7 +25,9 @@ class ClassAwarePropensity(Imputation):
     normaliser: Literal["jensen", "none"] = option(
         "jensen", "Normalise 1/p̃ over the labelled batch, or not (unbounded below)."
     )
-    target_prior: tuple[float, ...] = option((), "Class distribution that CAP pulls towards; uniform when not given.")
+    target_prior: tuple[float, ...] = option(
+        (), "The classes' shares among all rows, which predictions are drawn to; equal ones when not given."
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,5 +72,17 @@ class ClassAwareImputation(Thresholded):
         return {**super().init(facts), "labelled_counts": facts.labelled_counts.to(torch.float32)}
 
     def class_thresholds(self, state: State) -> Tensor:
-        followed = state["prior" if self.threshold_prior == "predicted" else "labelled_counts"]
+        followed = self.predicted(state) if self.threshold_prior == "predicted" else state["labelled_counts"]
         return thresholds(followed, self.threshold, self.beta, self.threshold_floor)
+
+    def predicted(self, state: State) -> Tensor:
+        """(C,) how often each class is predicted, which thresholds follow."""
+        return state["prior"]
+
+
+@dataclass(frozen=True)
+class ClassAware(ClassAwareImputation, ClassAwarePropensity):
+    """Both halves, with one target: a class that is as rare as it should be gets no lower threshold for it."""
+
+    def predicted(self, state: State) -> Tensor:
+        return state["prior"] / torch.exp(state["log_target"])
