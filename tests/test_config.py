@@ -7,6 +7,7 @@ import itertools
 import tomllib
 import typing
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -133,3 +134,26 @@ def test_options_are_what_differs_from_the_defaults():
 )))  # fmt: skip
 def test_toml_reads_back(flat):
     assert repr(tomllib.loads(write_toml(flat))) == repr(flat)
+
+
+def test_numpys_values_are_as_good_as_pythons():
+    plain = {"steps": 30, "lr": 0.05, "flip": False, "target_prior": (0.25, 0.75), "hidden": (8, 4), "threshold": 0.9}
+    chosen = {"data": "x", "algorithm": "cadr", "views": "image", "model": "mlp"}
+    numpys = {
+        "steps": np.int64(30),
+        "lr": np.float64(0.05),
+        "flip": np.bool_(False),
+        "target_prior": np.array([0.25, 0.75]),
+        "hidden": [np.int32(8), np.int64(4)],
+        "threshold": np.array(0.9),
+    }
+    config = Config.from_dict(chosen | numpys)
+    assert config == Config.from_dict(chosen | plain)
+    assert Config.from_toml(config.to_toml()) == config
+    assert type(config.optimiser.lr) is float
+    unchecked = Config("x", CHOICES["algorithm"]["cadr"](), training=Training(steps=typing.cast(int, np.int64(7))))
+    assert Config.from_toml(unchecked.to_toml()).training.steps == 7
+    with pytest.raises(ConfigError, match=r"steps must be of type int, got 1\.5"):
+        Config.from_dict(chosen | {"steps": np.float64(1.5)})
+    with pytest.raises(ConfigError, match="lr must be a finite number, got nan"):
+        Config.from_dict(chosen | {"lr": np.float32("nan")})

@@ -11,6 +11,8 @@ import typing
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from cadr.errors import ConfigError
 
 
@@ -28,6 +30,7 @@ def build(cls: type[Any], flat: dict[str, Any]) -> Any:
 
 def convert(value: Any, hint: Any, name: str) -> Any:
     """`value` as the annotated type, or an error that names the field: int for float is fine, the rest is not."""
+    value = _plain(value)
     if isinstance(value, float) and not math.isfinite(value):
         raise ConfigError(f"{name} must be a finite number, got {value}.")
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
@@ -55,6 +58,7 @@ def write_toml(flat: dict[str, Any]) -> str:
 
 
 def toml_value(value: Any) -> str:
+    value = _plain(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
@@ -62,6 +66,11 @@ def toml_value(value: Any) -> str:
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON's escapes are TOML's
     return "[" + ", ".join(toml_value(v) for v in value) + "]"
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers and arrays, which grids and arithmetic make, as Python's: their text is no TOML."""
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
