@@ -76,6 +76,15 @@ def test_npy_with_labels_beside(tmp_path):
     assert open_data(tmp_path / "x.npy", labels=tmp_path / "some.csv").labels.tolist() == [0, -1, -1, 1] + [-1] * 6
 
 
+def test_blank_lines_in_a_column_of_labels_are_missing_labels(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((5, 2), np.float32))
+    for end in ("\n", "\n\n\n"):
+        (tmp_path / "l.csv").write_text("label\n\nb\n\n a\n" + end)
+        assert open_data(tmp_path / "x.npy", labels=tmp_path / "l.csv").labels.tolist() == [-1, 1, -1, 0, -1]
+    (tmp_path / "l.csv").write_text("label,note\na,1\n\nb,2\n\n,3\n,4\n,5\n")  # of several cells it is no row
+    assert open_data(tmp_path / "x.npy", labels=tmp_path / "l.csv").labels.tolist() == [0, 1, -1, -1, -1]
+
+
 def test_class_folders(tmp_path):
     write_image(tmp_path / "pets" / "dog" / "b.png", COLOUR)
     write_image(tmp_path / "pets" / "dog" / "a.png", COLOUR[::-1])

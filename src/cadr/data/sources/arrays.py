@@ -156,10 +156,12 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
 
 def label_texts(path: Path, label_column: str, length: int) -> list[str]:
     """The labels of so many rows as a CSV has them; blank where it has none."""
-    header, rows = read_csv(path)
+    header, rows = read_csv(path, blank=True)
     position = column(path, header, label_column, LABEL_HINT)
     if "row" not in header:
         texts = [row[position].strip() for _, row in rows]
+        while len(texts) > length and not texts[-1]:
+            texts.pop()  # a blank line at the end is none
         if len(texts) != length:
             raise ArrayError(f"{path} has {len(texts)} labels for {length} rows; add a column `row` to label only some")
         return texts

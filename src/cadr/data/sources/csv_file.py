@@ -18,8 +18,11 @@ class CsvError(DataError):
     """A CSV file cannot be read as a table."""
 
 
-def read_csv(path: Path) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
-    """The header of a CSV file and its rows with their line numbers; every row has as many cells as the header."""
+def read_csv(path: Path, blank: bool = False) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """The header of a CSV file and its rows with their line numbers; every row has as many cells as the header.
+
+    Blank lines are passed over, unless they are wanted: in a file of one column they are rows with a blank cell.
+    """
     lines = _rows(path)
     header = [cell.strip() for cell in next(lines, (0, []))[1]]
     if not header or header == [""]:
@@ -27,7 +30,7 @@ def read_csv(path: Path) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     twice = sorted({c for c in header if header.count(c) > 1})
     if twice:
         raise CsvError(f"{path}: column {twice[0]!r} is there twice")
-    return header, _checked(path, header, lines)
+    return header, _checked(path, header, lines, blank and len(header) == 1)
 
 
 def column(path: Path, header: list[str], name: str, hint: str = "") -> int:
@@ -64,10 +67,14 @@ def _without_nul(path: Path, lines: Iterable[str]) -> Iterator[str]:
         yield line
 
 
-def _checked(path: Path, header: list[str], lines: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
+def _checked(
+    path: Path, header: list[str], lines: Iterator[tuple[int, list[str]]], blank: bool
+) -> Iterator[tuple[int, list[str]]]:
     for number, row in lines:
         if not row:
-            continue  # a blank line
+            if blank:
+                yield number, [""]
+            continue
         if len(row) != len(header):
             raise CsvError(f"{path}, line {number}: expected {len(header)} cells, got {len(row)}")
         yield number, row
