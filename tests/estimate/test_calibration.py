@@ -25,7 +25,10 @@ def problem(n, seed, classes=3):
     return logits, labels, rng.normal(size=classes), rng.uniform(0.2, 3, n)
 
 
-@pytest.mark.parametrize("seed", range(4))
+AT_A_BOUND = (1, 2, 3, 5)  # seeds whose α would be negative
+
+
+@pytest.mark.parametrize("seed", range(6))
 def test_the_fit_is_the_optimum_that_scipy_finds(seed):
     logits, labels, direction, weights = problem(40, seed)
     scaled = weights * (weights.sum() ** 2 / (weights**2).sum()) / weights.sum()
@@ -36,10 +39,12 @@ def test_the_fit_is_the_optimum_that_scipy_finds(seed):
         penalty = 0.5 * (theta[0] ** 2 + theta[1] ** 2) / 0.5**2
         return penalty + np.sum(scaled * (logsumexp(calibrated, axis=1) - at_label))
 
-    starts = ([0.5, 0.1], [-3.0, 0.0], [1.0, -1.0])  # there might be more than one valley
-    expected = min((minimize(loss, x, method="BFGS", options={"gtol": 1e-9}) for x in starts), key=lambda r: r.fun).x
+    starts = ([0.5, 0.1], [-3.0, 0.0], [1.0, 1.0])  # there might be more than one valley
+    ends: dict[str, Any] = {"bounds": [(None, None), (0, 1)], "options": {"gtol": 1e-9, "ftol": 1e-15}}
+    expected = min((minimize(loss, x, method="L-BFGS-B", **ends) for x in starts), key=lambda r: r.fun).x
     found = fit(*map(torch.tensor, (logits, labels, direction, weights)))
     assert found == pytest.approx((np.exp(expected[0]), expected[1]), abs=1e-5)
+    assert (expected[1] in (0.0, 1.0)) == (seed in AT_A_BOUND)
 
 
 def simulate(n, seed, temperature=1.0):
@@ -95,6 +100,20 @@ def test_a_few_labels_that_are_all_right_do_not_make_it_certain():
     assert found.temperature == 1.0
     assert found.prior_correction == 0.0
     assert "the 3 labels held out do not ask for a change" in found.caution
+
+
+def test_what_does_not_help_labels_left_out_of_the_fit_is_not_done():
+    """Twenty-five labels are few: what they ask for is often noise, and then probabilities stay as they are."""
+    rng = np.random.default_rng(0)
+    changed = kept = 0
+    for _ in range(60):
+        labels, _, logits = simulate(25, int(rng.integers(1 << 30)), temperature=1.5)
+        found = calibrated(logits, labels, np.bincount(labels, minlength=3), 100)
+        fitted = fit(*map(torch.tensor, (logits, labels, np.zeros(3), np.ones(25)))) != (1.0, 0.0)
+        assert found.error_after < found.error_before if found.changes else found.error_after == found.error_before
+        changed, kept = changed + found.changes, kept + (fitted and not found.changes)
+    assert changed
+    assert kept
 
 
 def test_a_few_labels_that_are_mostly_wrong_do_change_it():

@@ -3,8 +3,8 @@
 The calibrated logits are s·z + α·d: s = 1/temperature says how sure the model should have been, and α how much of the
 labelling bias is left in it, along d_c = log(share of class c in the population / its share among the labels). Both are
 the most probable values given held-out labels, each weighted by the inverse propensity of its class, and a prior around
-no change. Two numbers are what a few dozen labels can support. With ten, of which a good model gets all right, nothing
-is changed: the labels must speak for it.
+no change, and 0 ≤ α ≤ 1. Two numbers are what a few dozen labels can support. With ten, of which a good model gets all
+right, nothing is changed: the labels must speak for it, and those left out of the fit must gain from it.
 """
 
 from __future__ import annotations
@@ -82,13 +82,17 @@ def calibrate(logits: Tensor, labels: Tensor, labelled_counts: Tensor, prior: Te
     weights = class_weights(propensity, counts)[labels]
     direction = torch.log(prior / (counts / counts.sum()).clamp(min=_PRIOR_FLOOR / len(counts)))
     direction = direction - direction.mean()
+    before = 100.0 * calibration_error(F.softmax(z, 1), labels, weights)
+    after = 100.0 * calibration_error(_cross_fitted(z, labels, direction, weights), labels, weights)
     slope, share = fit(z, labels, direction, weights)
+    if (slope, share) == (1.0, 0.0) or not after < before:  # labels that it was not fitted to do not gain from it
+        slope, share, after = 1.0, 0.0, before
     return Calibration(
         temperature=1.0 / slope,
         correction=tuple((share * direction).tolist()),
         prior_correction=share,
-        error_before=100.0 * calibration_error(F.softmax(z, 1), labels, weights),
-        error_after=100.0 * calibration_error(_cross_fitted(z, labels, direction, weights), labels, weights),
+        error_before=before,
+        error_after=after,
         examples=len(labels),
     )
 
@@ -96,8 +100,9 @@ def calibrate(logits: Tensor, labels: Tensor, labelled_counts: Tensor, prior: Te
 def fit(logits: Tensor, labels: Tensor, direction: Tensor, weights: Tensor) -> tuple[float, float]:
     """(s, α) of the highest posterior density in (log s, α), or (1, 0) where the labels hardly prefer it to that.
 
-    By scoring, which is Newton's method with the expected Hessian. The weights are scaled to the number of equally
-    weighted labels that would be as informative.
+    α stays between none and all of the labelling bias: beyond them it would fit noise. By scoring, which is Newton's
+    method with the expected Hessian. The weights are scaled to the number of equally weighted labels that would be as
+    informative.
     """
     weights = weights * effective_sample_size(weights) / weights.sum()
     features = torch.stack((logits, direction.expand_as(logits)))  # (2, n, C): the calibrated logits are linear in them
@@ -116,23 +121,31 @@ def fit(logits: Tensor, labels: Tensor, direction: Tensor, weights: Tensor) -> t
     def objective(theta: Tensor) -> Tensor:
         return 0.5 * _PRECISION * (theta**2).sum() - log_likelihood(theta)
 
-    theta, value = unchanged, objective(unchanged)
-    for _ in range(100):
-        p = torch.tensordot(coefficients(theta), features, 1).softmax(1)  # (n, C)
-        mean = (p * features).sum(2)  # (2, n)
-        chain = torch.stack((theta[0].exp(), torch.ones_like(theta[1])))  # of s and α by log s and α
-        gradient = _PRECISION * theta + chain * ((mean - at_label) * weights).sum(1)
-        spread = chain.view(2, 1, 1) * (features - mean.unsqueeze(2))
-        expected = torch.einsum("n,nc,anc,bnc->ab", weights, p, spread, spread)
-        move = torch.linalg.solve(_PRECISION * torch.eye(2, dtype=theta.dtype) + expected, gradient)
-        size = 1.0
-        while size > 1e-8 and (new := objective(theta - size * move)) > value:
-            size /= 2
-        if size <= 1e-8:
-            break
-        theta, value = theta - size * move, new
-        if float(move.abs().max()) < 1e-10:
-            break
+    def optimum(theta: Tensor, free: Tensor) -> Tensor:
+        """From `theta` on, over those of the two that are free (1, else 0)."""
+        value = objective(theta)
+        for _ in range(100):
+            p = torch.tensordot(coefficients(theta), features, 1).softmax(1)  # (n, C)
+            mean = (p * features).sum(2)  # (2, n)
+            chain = torch.stack((theta[0].exp(), torch.ones_like(theta[1])))  # of s and α by log s and α
+            gradient = _PRECISION * theta + chain * ((mean - at_label) * weights).sum(1)
+            spread = (chain * free).view(2, 1, 1) * (features - mean.unsqueeze(2))
+            expected = torch.einsum("n,nc,anc,bnc->ab", weights, p, spread, spread)
+            move = torch.linalg.solve(_PRECISION * torch.eye(2, dtype=theta.dtype) + expected, gradient * free)
+            size = 1.0
+            while size > 1e-8 and (new := objective(theta - size * move)) > value:
+                size /= 2
+            if size <= 1e-8:
+                break
+            theta, value = theta - size * move, new
+            if float(move.abs().max()) < 1e-10:
+                break
+        return theta
+
+    theta = optimum(unchanged, torch.ones_like(unchanged))
+    if not 0.0 <= theta[1] <= 1.0:  # then the best within the bounds is at the one that was crossed
+        at_bound = torch.stack((theta[0], theta[1].clamp(0.0, 1.0)))
+        theta = optimum(at_bound, torch.tensor([1.0, 0.0], dtype=theta.dtype))
     if log_likelihood(theta) - log_likelihood(unchanged) < _LEAST_GAIN:
         theta = unchanged
     slope, share = coefficients(theta).tolist()
