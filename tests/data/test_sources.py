@@ -145,6 +145,16 @@ def test_images_not_in_the_csv_are_unlabelled(tmp_path):
     assert open_data(tmp_path, label_column="kind").labels.tolist() == [0, -1, 1]
 
 
+def test_the_columns_may_begin_with_a_capital(tmp_path):
+    for name in "abc":
+        write_image(tmp_path / f"{name}.png", COLOUR)
+    (tmp_path / "labels.csv").write_text("File,Label\na.png,0\nc.png,1\n")
+    assert open_data(tmp_path).labels.tolist() == [0, -1, 1]
+    (tmp_path / "labels.csv").write_text("FILE,File,label\na.png,b.png,0\nc.png,b.png,1\n")
+    with pytest.raises(DataError, match="has no column 'file'; its columns are 'FILE', 'File', 'label'"):
+        open_data(tmp_path)
+
+
 def test_what_systems_hide_among_images_is_none(tmp_path):
     for name in ("a.png", "b.png", "c.png", ".named.png"):
         write_image(tmp_path / name, COLOUR)

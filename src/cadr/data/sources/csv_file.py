@@ -33,10 +33,14 @@ def read_csv(path: Path, blank: bool = False) -> tuple[list[str], Iterator[tuple
     return header, _checked(path, header, lines, blank and len(header) == 1)
 
 
-def column(path: Path, header: list[str], name: str, hint: str = "") -> int:
-    if name not in header:
-        raise CsvError(f"{path} has no column {name!r}; its columns are {listed(header)}, by its first line{hint}")
-    return header.index(name)
+def column(path: Path, header: list[str], name: str, hint: str = "", any_case: bool = False) -> int:
+    """Where a column is; for people who write `File` where `file` is meant, in any case if nothing else fits."""
+    if name in header:
+        return header.index(name)
+    alike = [i for i, other in enumerate(header) if other.lower() == name.lower()]
+    if any_case and len(alike) == 1:
+        return alike[0]
+    raise CsvError(f"{path} has no column {name!r}; its columns are {listed(header)}, by its first line{hint}")
 
 
 def delimiter_of(first_line: str) -> str:

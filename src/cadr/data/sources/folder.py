@@ -95,7 +95,8 @@ def images_under(root: Path, named: Iterable[Path] = ()) -> list[Path]:
 def labelled_files(root: Path, labels: Path, file_column: str, label_column: str) -> dict[Path, str]:
     """Files under `root` and what a CSV says about them; each must be there, and named once."""
     header, rows = read_csv(labels)
-    file_at, label_at = column(labels, header, file_column), column(labels, header, label_column, LABEL_HINT)
+    file_at = column(labels, header, file_column, any_case=True)
+    label_at = column(labels, header, label_column, LABEL_HINT, any_case=True)
     found: dict[Path, str] = {}
     for line, row in rows:
         name = row[file_at].strip()
