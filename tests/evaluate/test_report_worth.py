@@ -79,3 +79,12 @@ def test_a_seldom_labelled_class_is_asked_for_before_an_often_labelled_one():
     rows = np.array([[0.8, 0.2, 0.0], [0.0, 0.2, 0.8]])
     often, seldom = variance_removed(rows, np.array([0.9, 0.5, 0.01]))
     assert seldom > 10 * often
+
+
+def test_a_fairly_sure_prediction_is_preferred_to_an_even_one():
+    """What the page says: whose label may surprise comes first; where all labels cost the same there is no variance."""
+    sure, fairly, even = variance_removed(
+        np.array([[0.999, 0.0005, 0.0005], [0.88, 0.06, 0.06], [1 / 3, 1 / 3, 1 / 3]]), np.full(3, 0.1)
+    )
+    assert fairly > 10 * sure
+    assert even == pytest.approx(0.0, abs=1e-12)

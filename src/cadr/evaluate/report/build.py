@@ -40,8 +40,9 @@ _WHY_NEXT = (
     "The unlabelled examples whose labels would make the doubly robust estimate of the loss most certain. Each adds "
     "(1 − φ)/φ · (loss − imputed loss)² to the variance of that estimate, where φ is the propensity of its class, and "
     "its label would remove that term. As the class is not known, the term is averaged over what it may be. So these "
-    "are examples that may be of a seldom labelled class, and of which the model is not sure. The terms add up: the "
-    "first k are the best k to label together."
+    "are examples whose label may surprise a fairly sure model, the more so if it may be of a seldom labelled class; "
+    "they need not be those that the model is least sure of. The terms add up: the first k are the best k to label "
+    "together."
 )
 
 
