@@ -238,6 +238,36 @@ def test_labels_held_out_are_weighted_by_the_propensities_of_the_diagnosis(tmp_p
     assert low - 0.1 <= float(weighted) <= high + 0.1
 
 
+def test_pseudo_labels_of_ones_own_data_are_not_judged_on_labels_they_were_trained_on(tmp_path):
+    pool, out = own_pool(), tmp_path / "mine"
+    tiny.finish(config(steps=10), out, pool=pool)
+    page, _ = written([out], tmp_path, pool=pool)
+    assert "Pseudo-label" not in page
+    assert 'id="pseudo-labels"' not in page
+    assert "coverage, %" not in page
+    assert "precision, %" not in page
+    (row,) = re.findall(r'<th scope="row">ant</th>(.*?)</tr>', page, re.DOTALL)
+    last = [r for r in tiny.metrics(out) if r["kind"] == "train"][-1]
+    cells = re.findall(r'<td class="n">([^<]*)</td>', row)
+    assert cells[3:] == [f"{last['thresholds'][0]:.3f}", f"{100 * last['prior'][0]:.1f}"]
+
+
+@pytest.mark.parametrize(
+    ("counts", "verdict"),
+    [((1, 1, 1), "The labels could not be diagnosed: mine: no class has more"), ((100,) * 3, "All rows are labelled.")],
+)
+def test_labels_that_cannot_be_diagnosed_give_no_ratio(counts, verdict, tmp_path):
+    pool, out = own_pool(counts), tmp_path / "mine"
+    tiny.finish(config(steps=10), out, pool=pool)
+    page, problems = written([out], tmp_path, pool=pool)
+    assert problems == []
+    words = plain(page)
+    assert verdict in words
+    assert "times as often" not in words
+    assert "propensity, %" not in words
+    assert words.count("could not be diagnosed") == (verdict != "All rows are labelled.")
+
+
 def test_what_is_no_run_is_one_sentence(run, tmp_path, capsys):
     with pytest.raises(CheckpointError, match="not a run"):
         write_report([tmp_path], tmp_path / "report.html")

@@ -102,10 +102,10 @@ def _content(runs: Sequence[Run], looks: dict[str, Look], problems: Sequence[str
     groups = _labels(runs, looks)
     counts = {run.spec.labels for run in runs}
     classes = Classes(names, counts.pop() if len(counts) == 1 else None)
-    known = any(one.pool.hidden_labels is not None and one.part != "validation" for one in looks.values())
+    known = [run for run in runs if run.is_benchmark or (run.name in looks and looks[run.name].truth_is_known)]
     body = [
         {"anchor": "learning", "name": "Accuracy", "figures": learning(runs, classes)},
-        {"anchor": "pseudo-labels", "name": "Pseudo-labels", "figures": pseudo_labels(runs, classes, known)},
+        {"anchor": "pseudo-labels", "name": "Pseudo-labels", "figures": pseudo_labels(known, classes)},
         {"anchor": "beliefs", "name": "Thresholds and P̂", "figures": beliefs(runs, classes)},
         {"anchor": "mistakes", "name": "Mistakes", "figures": mistakes(runs, classes, looks)},
     ]
@@ -114,6 +114,7 @@ def _content(runs: Sequence[Run], looks: dict[str, Look], problems: Sequence[str
     unjudged = calibration_cautions(runs, {name: one for name, one in looks.items() if one.on_part is None})
     dataset = next((r.finished["dataset"] for r in runs if r.finished), runs[0].config.data)
     labels = list({id(group): group for group in groups.values()}.values())
+    diagnosed = [group for group in labels if group.diagnosed]
     sections = [("labels", "Labels")] if labels else []
     sections += [(str(section["anchor"]), str(section["name"])) for section in body]
     sections += [("examples", "Examples")] if looks else []
@@ -129,7 +130,9 @@ def _content(runs: Sequence[Run], looks: dict[str, Look], problems: Sequence[str
         "body": body,
         "looks": [_examples(run, runs, looks[run.name], groups[run.name], names) for run in runs if run.name in looks],
         "why_next": _WHY_NEXT,
-        "by_class": by_class(runs, classes, labels[0].propensity if len(labels) == 1 else None),
+        "by_class": by_class(
+            runs, known, classes, diagnosed[0].propensity if len(labels) == len(diagnosed) == 1 else None
+        ),
         "settings": sorted(settings([run.config for run in runs]), key=lambda row: not row[2]),
         "reproduce": [_reproduce(run) for run in runs],
         "report_command": shlex.join(["cadr", "report", *(clean(str(r.path)) for r in runs), "--out", clean(str(out))]),

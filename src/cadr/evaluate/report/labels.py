@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cadr.data.pool import MISSING
 from cadr.errors import DataError
 from cadr.evaluate.diagnosis import diagnose
 from cadr.evaluate.diagnosis_result import Diagnosis
@@ -36,11 +37,11 @@ class Labels:
 
 
 def labels_of(look: Look, runs: Sequence[Run], of: str) -> Labels:
-    """The diagnosis of the labels that `runs` were trained on, or what the first of them says where there is none."""
+    """The diagnosis of the labels that `runs` were trained on, or that there can be none."""
     try:
         diagnosis = diagnose(dataclasses.replace(look.pool, labels=look.labels))
     except DataError as error:
-        return _from_run(look, runs, of, clean(str(error)))
+        return _undiagnosed(look, runs, of, clean(str(error)))
     names = runs[0].class_names
     sure = [c.propensity if c.propensity_interval else None for c in diagnosis.classes]
     propensity = np.array([run if phi is None else phi for phi, run in zip(sure, look.propensity, strict=True)])
@@ -81,21 +82,17 @@ def _propensities(diagnosis: Diagnosis, names: tuple[str, ...]) -> Figure:
     return _bars("Propensity of every class", caption, names, groups, [Key("bar estimated", "propensity")], log=True)
 
 
-def _from_run(look: Look, runs: Sequence[Run], of: str, reason: str) -> Labels:
-    """What a run alone can say: propensities from its last P̂."""
+def _undiagnosed(look: Look, runs: Sequence[Run], of: str, reason: str) -> Labels:
+    """What is left to say. A run's own P̂ is no ground for a verdict: with one label of each class it is often wrong."""
     names, counts = runs[0].class_names, np.array(runs[0].spec.labels, dtype=np.float64)
-    most, least = int(look.propensity.argmax()), int(look.propensity.argmin())
-    ratio = look.propensity[most] / look.propensity[least]
-    verdict = (
-        f"The labels could not be diagnosed. According to {runs[0].name}, examples of class {names[most]} are labelled "
-        f"{ratio:.3g} times as often as those of class {names[least]}."
-    )
+    complete = bool((look.labels != MISSING).all())
+    verdict = "All rows are labelled." if complete else f"The labels could not be diagnosed: {reason.rstrip('.')}."
     shares = 100.0 * counts / counts.sum()
     groups = [[Bar(float(shares[c]), "labelled"), *_predicted(runs, c)] for c in range(len(names))]
     caption = "In percent. The outlined bars are the class distribution that each run predicts on unlabelled examples."
     keys = [Key("bar labelled", "share of the labels"), *_run_keys(runs)]
     figure = _bars(_DISTRIBUTION, caption, names, groups, keys)
-    return Labels(of, verdict, look.propensity, False, [figure], [], [f"The labels could not be diagnosed: {reason}"])
+    return Labels(of, verdict, look.propensity, False, [figure], [], [])
 
 
 def _bars(

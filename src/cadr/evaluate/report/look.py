@@ -54,6 +54,11 @@ class Look:
         return labels
 
     @property
+    def truth_is_known(self) -> bool:
+        """Of the unlabelled stream; with labels held out, only that of labels which the model was trained on."""
+        return self.pool.hidden_labels is not None and self.part != "validation"
+
+    @property
     def evaluation(self) -> Record | None:
         """What an evaluation of the checkpoint says."""
         if self.on_part_before is None or self.pool.test_labels is None:

@@ -90,9 +90,14 @@ class Run:
         return summary(self.of("evaluation"))
 
     @property
+    def is_benchmark(self) -> bool:
+        """Whether labels were taken away, so that somebody has the truth."""
+        return self.config.protocol is not None or self.config.source.split is not None
+
+    @property
     def accuracy(self) -> float | None:
         """The one that is quoted."""
-        return quoted(self.scores(), self.config.protocol is not None or self.config.source.split is not None)
+        return quoted(self.scores(), self.is_benchmark)
 
     def seconds(self) -> float:
         return float(next(r["timing"]["seconds"] for r in reversed(self.records) if "timing" in r))

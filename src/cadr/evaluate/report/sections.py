@@ -90,16 +90,15 @@ def learning(runs: Sequence[Run], classes: Classes) -> list[Figure]:
     ]  # fmt: skip
 
 
-def pseudo_labels(runs: Sequence[Run], classes: Classes, truth_known: bool) -> list[Figure]:
-    """How many unlabelled examples take part, and how many of those rightly."""
-    judged = (
-        "" if truth_known else " Judged where the label is known: on the labelled examples in the unlabelled stream."
-    )
+def pseudo_labels(runs: Sequence[Run], classes: Classes) -> list[Figure]:
+    """How many unlabelled examples take part, and how many of those rightly; of runs whose truth is known."""
+    if not runs:
+        return []
     return [
         _panels(runs, classes, "train", "coverage", "Pseudo-label coverage of every class, %",
-                f"The share of the class's examples with a used pseudo-label, right or wrong.{judged}", (0.0, 100.0)),
+                "The share of the class's examples with a used pseudo-label, right or wrong.", (0.0, 100.0)),
         _panels(runs, classes, "train", "precision", "Pseudo-label precision of every class, %",
-                f"The share of the used pseudo-labels naming the class that were right.{judged}", (0.0, 100.0)),
+                "The share of the used pseudo-labels naming the class that were right.", (0.0, 100.0)),
     ]  # fmt: skip
 
 

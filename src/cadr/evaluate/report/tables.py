@@ -30,8 +30,10 @@ def summary(runs: Sequence[Run]) -> Table:
     return {"columns": columns, "rows": rows}
 
 
-def by_class(runs: Sequence[Run], classes: Classes, propensity: NDArray[np.float64] | None) -> Table:
-    """The last value of every curve."""
+def by_class(
+    runs: Sequence[Run], known: Sequence[Run], classes: Classes, propensity: NDArray[np.float64] | None
+) -> Table:
+    """The last value of every curve; pseudo-labels are judged in `known` runs, whose truth somebody has."""
     columns = ["class"]
     if classes.counts is not None:
         columns.append("labels")
@@ -39,7 +41,8 @@ def by_class(runs: Sequence[Run], classes: Classes, propensity: NDArray[np.float
         columns.append("propensity, %")
     for run in runs:
         of = f"{run.name}: " if len(runs) > 1 else ""
-        columns += [of + what for what in ("recall, %", "coverage, %", "precision, %", "threshold", "P̂, %")]
+        pseudo = ("coverage, %", "precision, %") if run in known else ()
+        columns += [of + what for what in ("recall, %", *pseudo, "threshold", "P̂, %")]
     rows = []
     for c, name in enumerate(classes.names):
         row = [name]
@@ -48,17 +51,16 @@ def by_class(runs: Sequence[Run], classes: Classes, propensity: NDArray[np.float
         if propensity is not None:
             row.append(f"{100 * propensity[c]:.3g}")
         for run in runs:
-            row += _last(run, c)
+            row += _last(run, c, run in known)
         rows.append(row)
     return {"columns": columns, "rows": rows}
 
 
-def _last(run: Run, c: int) -> list[str]:
+def _last(run: Run, c: int, known: bool) -> list[str]:
     trained, judged = run.of("train")[-1], run.last_evaluation
     return [
         "–" if judged is None else written(judged["recall"][c]),
-        written(trained["coverage"][c]),
-        written(trained["precision"][c]),
+        *(written(trained[what][c]) for what in ("coverage", "precision") if known),
         written(trained["thresholds"][c], 3),
         written(100.0 * trained["prior"][c]),
     ]
