@@ -10,6 +10,7 @@ from cadr.evaluate.predictor import Predictor
 from cadr.train.folder import RunFolder
 from cadr.train.judged import caution, over_classes
 from cadr.train.result import describe_run
+from cadr.words import percent
 
 _JUDGED = {"test": "the test set", "held_out": "training rows held out", "validation": "labels held out from training"}
 
@@ -30,7 +31,7 @@ def model_card(run: Path, predictor: Predictor, files: list[str]) -> str:
             "",
             f"Trained with {facts['algorithm']} ({network}, {_steps(predictor)}, seed {facts['seed']}) on "
             f"{facts['dataset']}: {spec.rows} rows, of which {labelled} have a label "
-            f"({100 * labelled / spec.rows:.1f} %).",
+            f"({percent(100 * labelled / spec.rows)}).",
             "",
             "## Classes",
             "",
@@ -86,9 +87,9 @@ def _class_table(predictor: Predictor, last: dict[str, Any] | None, prior: list[
     lines = ["| class | labels | share of the labels | estimated share of all rows | recall |", "|---|--:|--:|--:|--:|"]
     for i, name in enumerate(spec.class_names):
         recall = None if last is None else last["recall"][i]
-        share = "–" if prior is None else f"{100 * prior[i]:.1f} %"
+        share = "–" if prior is None else percent(100 * prior[i])
         shown = "–" if recall is None else f"{recall:.1f} %"
-        labels = f"{100 * spec.labels[i] / sum(spec.labels):.1f} %"
+        labels = percent(100 * spec.labels[i] / sum(spec.labels))
         lines.append(f"| {_cell(name)} | {spec.labels[i]} | {labels} | {share} | {shown} |")
     return lines
 

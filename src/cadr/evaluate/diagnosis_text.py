@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cadr.data.description import bar
+from cadr.words import percent
 
 if TYPE_CHECKING:
     from cadr.evaluate.diagnosis_result import ClassDiagnosis, Diagnosis
@@ -27,28 +29,27 @@ def class_table(diagnosis: Diagnosis) -> tuple[list[str], list[list[str]]]:
 
 def _row(c: ClassDiagnosis) -> list[str]:
     note = "" if c.flag == "ok" else c.flag
-    share = _with_interval(c.share, c.share_interval)
     return [
         c.name,
         f"{c.labels:,}",
-        f"{_percent(c.labelled_share)} %",
-        share,
-        _with_interval(c.propensity, c.propensity_interval),
+        percent(100 * c.labelled_share),
+        _with_interval(c.share, c.share_interval, percent),
+        _with_interval(c.propensity, c.propensity_interval, _propensity),
         note,
     ]
 
 
-def _with_interval(value: float | None, bounds: tuple[float, float] | None) -> str:
+def _with_interval(value: float | None, bounds: tuple[float, float] | None, written: Callable[[float], str]) -> str:
     """'12.3 % [10.1, 14.5]': nothing without an interval, because a bare figure would be believed."""
     if value is None or bounds is None:
         return NOTHING
-    return f"{_percent(value)} % [{_percent(bounds[0])}, {_percent(bounds[1])}]"
+    low, high = (written(100 * bound).removesuffix(" %") for bound in bounds)
+    return f"{written(100 * value)} [{low}, {high}]"
 
 
-def _percent(share: float) -> str:
-    """Two digits that mean something, also for a propensity of one in a thousand."""
-    value = 100 * share
-    return f"{value:.1f}" if value >= 1 or value == 0 else f"{value:.2g}"
+def _propensity(value: float) -> str:
+    """Two digits that mean something, also for one in ten thousand."""
+    return f"{value:.1f} %" if value >= 1 or value == 0 else f"{value:.2g} %"
 
 
 def chart(diagnosis: Diagnosis) -> list[str]:

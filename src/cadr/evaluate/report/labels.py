@@ -18,6 +18,7 @@ from cadr.evaluate.report.figures import Bar, bars
 from cadr.evaluate.report.look import Look
 from cadr.evaluate.report.run import Run, clean
 from cadr.evaluate.report.sections import Figure, Key
+from cadr.words import percent
 
 _DISTRIBUTION = "Labelled against estimated distribution"
 Floats = NDArray[np.float64]
@@ -99,12 +100,13 @@ def _bars(
     title: str, caption: str, names: tuple[str, ...], groups: Sequence[Sequence[Bar]], keys: Sequence[Key],
     log: bool = False,
 ) -> Figure:  # fmt: skip
-    drawn = bars(title, names, groups, [key.words for key in keys], _written, log)
+    written = _propensity if log else percent
+    drawn = bars(title, names, groups, [key.words for key in keys], written, log)
     return Figure(title, caption, [("", drawn)], keys=keys if len(keys) > 1 else ())
 
 
-def _written(percent: float) -> str:
-    return f"{percent:.1f} %" if percent >= 1 else f"{percent:.2g} %"
+def _propensity(value: float) -> str:
+    return f"{value:.1f} %" if value >= 1 else f"{value:.2g} %"
 
 
 def _predicted(runs: Sequence[Run], c: int) -> list[Bar]:

@@ -97,4 +97,5 @@ def _course(series: Series, unit: str) -> str:
     known = [value for _, value in series.points if value is not None]
     if not known:
         return "no values"
-    return f"from {known[0]:.3g} to {known[-1]:.3g}{unit}, between {min(known):.3g} and {max(known):.3g}{unit}"
+    first, last, least, most = (f"{round(value, 4):.3g}" for value in (known[0], known[-1], min(known), max(known)))
+    return f"from {first} to {last}{unit}, between {least} and {most}{unit}"
