@@ -19,6 +19,7 @@ from cadr.errors import DataError
 
 LARGEST = float(np.finfo(np.float32).max)
 ROWS = 4096  # turned into numbers together
+FEW_ROWS = 20
 _ROW_NUMBERS = ("", "Unnamed: 0", "__index_level_0__")  # to CSV; to CSV, read and written again; to Parquet
 
 
@@ -81,9 +82,24 @@ def _pool(
 ) -> Pool:
     if not texts or not features:
         raise TableError(f"{path}: expected rows of features, found {len(texts)} rows and {len(features)} features")
+    for name, values in zip(features, matrix.T, strict=True):
+        if _counts_rows(values):
+            raise TableError(
+                f"{path}: column {name!r} only counts the rows, from {values[0]:.0f} to {values[-1]:.0f}; nothing can "
+                "be learned from that: leave the column out with "
+                f"--ignore-columns {shlex.quote(name)}, or put the rows in another order if it measures something"
+            )
     names = class_order(str(path), texts)
     labels = index_labels(str(path), texts, names)
     return Pool(matrix, labels, names, path.stem, feature_names=features, identifiers=tuple(called) or None)
+
+
+def _counts_rows(values: NDArray[np.float32]) -> bool:
+    """Few rows may have such numbers by chance, and a time that counts them says no more than their order."""
+    n = len(values)
+    if n < FEW_ROWS or values[0] not in (0, 1) or values[-1] != values[0] + n - 1:
+        return False
+    return bool((values == np.arange(n, dtype=np.float32) + values[0]).all())
 
 
 def _feature_columns(path: Path, header: list[str], label_at: int, ignored: tuple[str, ...]) -> list[int]:
