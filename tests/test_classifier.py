@@ -124,8 +124,8 @@ def test_grids_of_numpys_numbers():
     grid = {"lr": np.logspace(-2, -1, 2), "steps": np.array([20]), "settings": [{"threshold": np.float64(0.9)}]}
     best = GridSearchCV(CADRClassifier(random_state=0, **FAST), grid, cv=2).fit(X, y).best_params_
     assert best["lr"] in (0.01, 0.1)
-    prior = {"target_prior": np.array([0.2, 0.3, 0.5])}
-    assert CADRClassifier(steps=np.int64(20), settings=prior, random_state=0, **FAST).fit(X, y).score(X, y) > 0.5
+    numpys: dict[str, Any] = {"steps": np.int64(20), "settings": {"target_prior": np.array([0.2, 0.3, 0.5])}}
+    assert CADRClassifier(random_state=0, **numpys, **FAST).fit(X, y).score(X, y) > 0.5
 
 
 @pytest.mark.parametrize("missing", ["", "-1"])

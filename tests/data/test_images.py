@@ -65,8 +65,8 @@ def test_all_damaged_pictures_are_named_together(size, tmp_path):
 @pytest.mark.parametrize("orientation", [1, 6])
 def test_large_jpegs_are_drafted_and_nearly_the_same(size, mode, orientation, tmp_path):
     random = np.random.default_rng(1)
-    coarse = Image.fromarray(random.integers(0, 256, (30, 40, 3), np.uint8)).resize((800, 600), Image.BICUBIC)
-    pixels = np.asarray(coarse).copy()
+    coarse = Image.fromarray(random.integers(0, 256, (30, 40, 3), np.uint8))
+    pixels = np.asarray(coarse.resize((800, 600), Image.Resampling.BICUBIC)).copy()
     pixels[::31], pixels[:, ::47] = 0, 255  # sharp lines, finer than the wanted pixels
     exif = Image.Exif()
     exif[0x0112] = orientation
