@@ -1,11 +1,13 @@
 """Folders of pictures as people have them: too large, damaged, of many formats."""
 
+import sys
+
 import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
 from cadr.data import memory
-from cadr.data.sources import images
+from cadr.data.sources import images, sign_of_life
 from cadr.data.sources.images import ImageError, decode_all
 from tests.data.writers import write_image
 
@@ -88,3 +90,15 @@ def test_16_bits_of_grey_are_scaled(most, tmp_path):
     (tmp_path / "deep.pgm").write_bytes(b"P5 16 16 %d\n" % most + body)
     grey = images.decode(tmp_path / "deep.pgm")[..., 0]
     assert np.abs(grey.astype(int) - levels * 255 / most).max() <= 1
+
+
+@pytest.mark.parametrize(("terminal", "seconds"), [(True, 0.0), (True, 60.0), (False, 0.0)])
+def test_a_terminal_sees_how_far_reading_is(terminal, seconds, tmp_path, monkeypatch, capsys):
+    files = [write_image(tmp_path / f"{i}.png", NOISE) for i in range(3)]
+    monkeypatch.setattr(sign_of_life, "SECONDS", seconds)
+    monkeypatch.setattr(sign_of_life, "PAUSE", 0.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    decode_all(files)
+    said = capsys.readouterr()
+    expected = "".join(f"\r{i} of 3 images read" for i in (1, 2, 3)) + "\r\x1b[K"
+    assert (said.out, said.err) == ("", expected if terminal and not seconds else "")

@@ -17,6 +17,7 @@ from PIL import Image, ImageOps
 
 from cadr.data import memory
 from cadr.data.reason import reason
+from cadr.data.sources.sign_of_life import counted
 from cadr.errors import DataError
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
@@ -57,7 +58,7 @@ def decode_all(paths: Sequence[Path], size: int | None = None) -> NDArray[np.uin
 
     with ThreadPoolExecutor(min(32, os.cpu_count() or 1)) as pool:  # Pillow decodes outside the interpreter lock
         try:
-            outcomes = list(pool.map(fill, range(len(paths))))
+            outcomes = list(counted(pool.map(fill, range(len(paths))), len(paths), "images read"))
         except DataError:
             pool.shutdown(cancel_futures=True)
             raise
