@@ -223,6 +223,14 @@ def test_csv_table(tmp_path):
     assert pool.name == "t"
 
 
+def test_true_and_false_are_numbers(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,label\nTrue,FALSE,x\nfalse, true ,y\n0.5,1,\n")
+    assert open_data(tmp_path / "t.csv").examples.tolist() == [[1, 0], [0, 1], [0.5, 1]]
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.table({"a": [True, False], "label": ["x", "y"]}), tmp_path / "t.parquet")
+    assert open_data(tmp_path / "t.parquet").examples.tolist() == [[1], [0]]
+
+
 def test_the_first_ignored_column_names_the_rows(tmp_path):
     (tmp_path / "t.csv").write_text("id,a,when,label\np-7,1,May,x\n,2,June,y\n p 9 ,3,July,\n")
     pool = open_data(tmp_path / "t.csv", ignore_columns=("id", "when"))

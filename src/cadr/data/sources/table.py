@@ -20,6 +20,7 @@ from cadr.errors import DataError
 LARGEST = float(np.finfo(np.float32).max)
 ROWS = 4096  # turned into numbers together
 FEW_ROWS = 20
+_TRUTH = {"true": 1.0, "false": 0.0}
 _ROW_NUMBERS = ("", "Unnamed: 0", "__index_level_0__")  # to CSV; to CSV, read and written again; to Parquet
 
 
@@ -120,6 +121,16 @@ def label_text(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
 
 
+def as_number(cell: str) -> float:
+    """What a cell of a CSV says; pandas writes True and False, R writes TRUE and FALSE. A ValueError if no number."""
+    try:
+        return float(cell)
+    except ValueError:
+        if (word := cell.strip().lower()) in _TRUTH:
+            return _TRUTH[word]
+        raise
+
+
 def not_a_number(cell: str) -> str:
     comma = " (decimals are written with a point)" if cell.strip().replace(",", "", 1).isdecimal() else ""
     return f"expected a number, got {cell!r}{comma}"
@@ -127,7 +138,7 @@ def not_a_number(cell: str) -> str:
 
 def _number(path: Path, line: int, name: str, cell: str) -> float:
     try:
-        value = float(cell)
+        value = as_number(cell)
     except ValueError:
         raise TableError(
             f"{path}, line {line}, column {name!r}: {not_a_number(cell)}"
