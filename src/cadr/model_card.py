@@ -10,7 +10,7 @@ from cadr.evaluate.predictor import Predictor
 from cadr.train.folder import RunFolder
 from cadr.train.judged import caution, over_classes
 from cadr.train.result import describe_run
-from cadr.words import percent
+from cadr.words import counted, percent
 
 _JUDGED = {"test": "the test set", "held_out": "training rows held out", "validation": "labels held out from training"}
 
@@ -111,8 +111,7 @@ def _quality(predictor: Predictor, last: dict[str, Any] | None) -> list[str]:
         early = f"That was at step {last['step']}, and the model has been trained further since."
         words = [
             f"Accuracy {last['accuracy']:.1f} %, geometric mean of the recalls of {over_classes(last['recall'])} "
-            f"{last['gm']:.1f} %, on {examples} "
-            f"examples: {_JUDGED[last['on']]}.",
+            f"{last['gm']:.1f} %, on {counted(examples, 'example')}: {_JUDGED[last['on']]}.",
             "" if last["step"] == predictor.step else early,
             caution(last["accuracy"], examples, last["on"]),
         ]

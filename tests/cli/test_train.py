@@ -151,7 +151,7 @@ def test_own_data_need_no_protocol(tmp_path, capsys, monkeypatch):
     assert main(["train", "mine.npz", *TINY]) == 0
     text = capsys.readouterr().out
     assert "8 labelled and 50 unlabelled examples" in text
-    assert "2 more labels are held out" in text
+    assert "It holds out 2 more labels" in text
     assert (tmp_path / "runs" / "mine-cadr-seed1" / "result.json").exists()
     assert main(["train", "mine.npz", *TINY, "--validation", "0", "--out", "all"]) == 0
     text = capsys.readouterr().out

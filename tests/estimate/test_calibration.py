@@ -99,7 +99,7 @@ def test_a_few_labels_that_are_all_right_do_not_make_it_certain():
     found = calibrate(logits, torch.arange(3), torch.ones(3), torch.ones(3) / 3, rows=30)
     assert found.temperature == 1.0
     assert found.prior_correction == 0.0
-    assert "the 3 labels held out do not ask for a change" in found.caution
+    assert "nothing in the 3 labels held out asks for a change" in found.caution
 
 
 def test_what_does_not_help_labels_left_out_of_the_fit_is_not_done():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cadr.train.judged import over_classes, weighted_accuracy
+from cadr.train.judged import caution_about_number, over_classes, weighted_accuracy
 
 
 def test_weighting_undoes_the_labelling():
@@ -25,3 +25,8 @@ def test_weighting_undoes_the_labelling():
 def test_classes_that_could_not_be_judged_are_said():
     assert over_classes([50.0, 0.0]) == "the classes"
     assert over_classes([50.0, None, None]) == "1 of 3 classes"
+
+
+def test_one_label_is_singular():
+    assert "judged on 1 label held out only" in caution_about_number(100.0, 1, "validation")
+    assert "judged on 2 test examples only: it may" in caution_about_number(100.0, 2, "test")

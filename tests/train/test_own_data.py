@@ -47,7 +47,7 @@ def test_a_fifth_of_the_labels_is_judged_on(run):
     assert sum(map(sum, evaluations[-1]["confusion"])) == 9
     assert records[-1]["result"]["evaluated_on"] == "validation"
     assert "31 labelled and 80 unlabelled examples" in records[0]["message"]
-    assert "9 more labels are held out" in records[0]["message"]
+    assert "It holds out 9 more labels" in records[0]["message"]
 
 
 def test_evaluating_the_run_again_agrees(run):

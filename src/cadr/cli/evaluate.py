@@ -8,11 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cadr.cli.table import show_table
+from cadr.words import counted
 
 if TYPE_CHECKING:
     from cadr.cli.main import Subparsers
 
-_WHERE = {"test": "test examples", "held_out": "training rows held out", "validation": "labelled rows held out"}
+_WHERE = {
+    "test": ("test example", ""),
+    "held_out": ("training row", " held out"),
+    "validation": ("labelled row", " held out"),
+}
 
 
 def add(subparsers: Subparsers) -> None:
@@ -34,8 +39,8 @@ def run(namespace: Namespace) -> int:
 
     scores = evaluate_run(namespace.folder, device=namespace.device)
     columns, lines = class_table(scores, InputSpec.read(namespace.folder).labels)
-    where = _WHERE[scores["on"]]
-    show_table(columns, lines, title=f"{scores['dataset']}, {scores['examples']:,} {where}")
+    noun, rest = _WHERE[scores["on"]]
+    show_table(columns, lines, title=f"{scores['dataset']}, {counted(scores['examples'], noun)}{rest}")
     print(
         f"\nAccuracy {scores['accuracy']:.2f} %, "
         f"geometric mean over {over_classes(scores['recall'])} {scores['gm']:.2f} %, "

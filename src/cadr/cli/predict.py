@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from cadr.cli.table import show_table
 from cadr.data.reason import listed
+from cadr.words import counted
 
 if TYPE_CHECKING:
     from cadr.cli.main import Subparsers
@@ -66,12 +67,12 @@ def run(namespace: Namespace) -> int:
     )
     seconds = time.perf_counter() - begun
     _show(found)
-    print(f"\n{found.rows:,} rows in {seconds:.1f} s, written to {namespace.out}.")
+    print(f"\n{counted(found.rows, 'row')} in {seconds:.1f} s, written to {namespace.out}.")
     if found.caution:
         print(found.caution)
     if found.labelled:
         where = ": look at the rows whose `disagrees` is yes, the most probable first" if found.disagreements else ""
-        print(f"Of {found.labelled:,} labels the model disagrees with {found.disagreements:,}{where}.")
+        print(f"Of {counted(found.labelled, 'label')} the model disagrees with {found.disagreements:,}{where}.")
     if found.lacking:
         lacking = listed(list(found.lacking))
         print(f"Among them are {found.lacking.total():,} whose label is no class of the model: {lacking}.")

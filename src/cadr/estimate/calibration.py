@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from cadr.estimate.propensity import class_propensity, class_weights, effective_sample_size
+from cadr.words import counted
 
 BINS = 15
 FOLDS = 5
@@ -47,7 +48,8 @@ class Calibration:
         """What to know before believing a probability; blank where there were enough labels."""
         if self.examples and not self.changes:
             return (
-                f"The probabilities are the model's own: the {self.examples} labels held out do not ask for a change."
+                "The probabilities are the model's own: nothing in the "
+                f"{counted(self.examples, 'label')} held out asks for a change."
             )
         if self.examples == 0:
             return "The probabilities are the model's own: to calibrate them takes a finished run that held out labels."

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cadr.train.folder import RunFolder
+from cadr.words import counted
 
 FEW = 300  # examples, below which an accuracy is not worth its decimals
 _LIKE = "on rows like the labelled ones"
@@ -14,7 +15,7 @@ _BIASED = (
     f"Labels held out are as biased as all labels: that is accuracy {_LIKE}, where classes that are seldom labelled "
     "hardly count."
 )
-_NAMES = {"test": "test examples", "held_out": "rows held out", "validation": "labels held out"}
+_NAMES = {"test": ("test example", ""), "held_out": ("row", " held out"), "validation": ("label", " held out")}
 
 
 def caution(accuracy: float, examples: int, on: str) -> str:
@@ -29,7 +30,7 @@ def caution_about_number(accuracy: float, examples: int, on: str) -> str:
     low, high = wilson(accuracy / 100.0, examples)
     where = f"{_LIKE} " if on == "validation" else ""
     return (
-        f"It is judged on {examples} {_NAMES[on]} only: {where}it may be anything from {100 * low:.0f} to "
+        f"It is judged on {_named(examples, on)} only: {where}it may be anything from {100 * low:.0f} to "
         f"{100 * high:.0f} % (95 % interval)."
     )
 
@@ -42,7 +43,12 @@ def caution_about_differences(examples: int, on: str) -> str:
     """The same where runs are compared."""
     if on != "validation":
         return ""
-    return f"All are judged on {examples} {_NAMES[on]}, of which one is {100 / examples:.1f} points. {_BIASED}"
+    return f"All are judged on {_named(examples, on)}, of which one is {100 / examples:.1f} points. {_BIASED}"
+
+
+def _named(examples: int, on: str) -> str:
+    noun, rest = _NAMES[on]
+    return counted(examples, noun) + rest
 
 
 def over_classes(recall: Sequence[float | None]) -> str:

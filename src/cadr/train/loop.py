@@ -39,6 +39,7 @@ from cadr.train.report import (
 from cadr.train.result import describe_run, result, summary
 from cadr.train.step import Step
 from cadr.train.watch import Watch
+from cadr.words import counted
 
 CALIBRATION = "calibration.json"
 _WORTH_SAYING = 20.0  # seconds
@@ -236,7 +237,8 @@ class Run:
             f"{pool.num_classes} classes."
         )
         if self.prepared.validation is not None:
-            words.append(f"{len(self.prepared.validation)} more labels are held out to evaluate and calibrate on.")
+            held = counted(len(self.prepared.validation), "more label")
+            words.append(f"It holds out {held} to evaluate and calibrate on.")
         elif self.inputs.test_examples is None:
             words.append("There is no test set: nothing will be evaluated.")
         return {
