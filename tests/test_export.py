@@ -1,5 +1,6 @@
 """Exported models say what the run says, without this package where that is promised."""
 
+import csv
 import json
 import re
 import shutil
@@ -7,10 +8,12 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from cadr import export
 from cadr.cli.main import main
 from cadr.errors import ConfigError
+from cadr.evaluate.predict import predict_file
 from cadr.evaluate.predictor import Predictor
 from cadr.export import export_run
 from cadr.train import train
@@ -101,6 +104,27 @@ def test_the_card_says_what_the_run_says(trees, capsys):
         line = next(line for line in card.splitlines() if line.startswith(f"| {name} |"))
         assert f"| {100 * share:.1f} % |" in line
     assert 'algorithm = "cadr"' in card
+
+
+def test_images_that_were_resized_are_to_be_resized_again(squares, tmp_path):
+    """With Pillow, as card and JSON say, other sizes give what `cadr predict` gives."""
+    run = image_run(tmp_path, "--image-size", "6")
+    export_run(run, tmp_path / "out", ("safetensors", "torch"))
+    facts = json.loads((tmp_path / "out" / "model.json").read_text())["input"]
+    assert (facts["image_size"], facts["resize"].split(",")[0]) == (6, "bilinear")
+    assert "resized bilinearly to 6×6 pixels, uint8 (n, 6, 6, 3)" in (tmp_path / "out" / "MODEL_CARD.md").read_text()
+    images = write_images(tmp_path / "large", 5, size=20)
+    resized = [Image.fromarray(image).resize((6, 6), Image.Resampling.BILINEAR) for image in images]
+    found = torch.export.load(tmp_path / "out" / "model.pt2").module()(
+        torch.tensor(np.stack([np.asarray(image) for image in resized]))
+    )
+    predict_file(run, str(tmp_path / "large"), tmp_path / "p.csv", device="cpu")
+    with (tmp_path / "p.csv").open() as file:
+        expected = [float(row["probability"]) for row in csv.DictReader(file)]
+    np.testing.assert_allclose(found.max(1).values.detach().numpy(), expected, atol=2e-6)
+    export_run(squares, tmp_path / "plain", ("safetensors",))
+    assert json.loads((tmp_path / "plain" / "model.json").read_text())["input"]["resize"] is None
+    assert "resized" not in (tmp_path / "plain" / "MODEL_CARD.md").read_text()
 
 
 def test_the_card_of_a_run_that_is_not_finished(tmp_path):

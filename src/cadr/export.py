@@ -92,6 +92,9 @@ def _facts(predictor: Predictor) -> dict[str, Any]:
             "dtype": "uint8" if image else "float32",
             "feature_names": spec.feature_names and list(spec.feature_names),
             "image_size": config.source.image_size,
+            "resize": None
+            if config.source.image_size is None
+            else "bilinear, as Pillow does it, to image_size squared",
         },
         "preprocessing": {"formula": "x / 127.5 - 1, then (n, height, width, 3) to (n, 3, height, width)"}
         if image

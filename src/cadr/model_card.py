@@ -76,7 +76,9 @@ def _kind(predictor: Predictor) -> str:
 def _input(predictor: Predictor) -> str:
     shape = ", ".join(map(str, predictor.spec.shape))
     if predictor.spec.kind == "image":
-        return f"RGB images as they are, uint8 (n, {shape}); scaling is part of the exported model"
+        size = predictor.config.source.image_size
+        as_they_are = "as they are" if size is None else f"of any size, resized bilinearly to {size}×{size} pixels"
+        return f"RGB images {as_they_are}, uint8 (n, {shape}); scaling of the values is part of the exported model"
     names = predictor.spec.feature_names
     order = "" if names is None else f", in this order: {', '.join(names[:8])}" + (", …" if len(names) > 8 else "")
     return f"features as they are, float32 (n, {shape}){order}; standardising is part of the exported model"
