@@ -54,7 +54,7 @@ def test_all_damaged_pictures_are_named_together(size, tmp_path):
     with pytest.raises(ImageError) as caught:
         decode_all(files, size)
     assert str(caught.value).startswith(
-        f"3 of 20 images cannot be read: {files[0]}, {files[7]}, {files[9]}; mend them or take them away. Of the first:"
+        f"3 of 20 images cannot be read: {files[0]}, {files[7]}, {files[9]}; mend them or take them away (of the first:"
     )
     for file in files:
         file.write_bytes(b"noise")

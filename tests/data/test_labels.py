@@ -69,12 +69,12 @@ def test_words_that_may_be_a_class_are_one():
         (["-1", "", "0", "1"], "rows without any label"),
         (["-1.0", "", "0.0", "1.0"], "rows without any label"),
         (["-1", "", "up", "down"], "rows without any label"),
-        (["-2", "-1", "0", "1", "2"], "labels '-2', '0', '1', '2'"),
-        (["-1", "1", "1"], "labels '1'"),
+        (["-2", "-1", "0", "1", "2"], "the labels '-2', '0', '1', '2'"),
+        (["-1", "1", "1"], "the labels '1'"),
     ],
 )
 def test_minus_one_in_doubt_is_asked_about(labels, beside, tmp_path):
-    words = f"does the label −1 mean a class, or that the label is missing\\? There are {beside} beside it: rename"
+    words = f"−1 may be a class or mean that the label is missing, for beside it there are {beside}; rename the class"
     with pytest.raises(LabelError, match=words):
         open_data(write(tmp_path, labels))
 

@@ -85,7 +85,7 @@ def _check_readable(paths: Sequence[Path], outcomes: list[ImageError | None]) ->
         more = f" and {len(bad) - SHOWN} more" if len(bad) > SHOWN else ""
         raise ImageError(
             f"{len(bad):,} of {len(paths):,} images cannot be read: {', '.join(str(p) for p, _ in bad[:SHOWN])}{more}; "
-            f"mend them or take them away. Of the first: {bad[0][1]}"
+            f"mend them or take them away (of the first: {bad[0][1]})"
         )
 
 

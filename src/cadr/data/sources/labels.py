@@ -75,8 +75,8 @@ def class_order(source: str, labels: Iterable[str]) -> tuple[str, ...]:
     names = spelt - NO_LABEL
     if str(MISSING) in spelt and ("" in spelt or names == {"1"} or any(map(_is_negative, names))):
         raise LabelError(
-            f"{source}: does the label −1 mean a class, or that the label is missing? There are "
-            f"{'rows without any label' if '' in spelt else 'labels ' + listed(sorted(names))} beside it: "
+            f"{source}: the label −1 may be a class or mean that the label is missing, for beside it there are "
+            f"{'rows without any label' if '' in spelt else 'the labels ' + listed(sorted(names))}; "
             "rename the class, or leave the missing labels blank"
         )
     opposites = {"-"} if "+" in names else set()
