@@ -26,6 +26,7 @@ from cadr.data.sources.arrays import as_examples
 from cadr.data.sources.labels import NO_LABEL
 from cadr.errors import DataError
 from cadr.evaluate.predictor import Predictor
+from cadr.evaluate.target import diagnosed_target, takes_target
 from cadr.train import train
 from cadr.train.defaults import defaults
 from cadr.train.prepare import device_of
@@ -45,6 +46,9 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     (unlabelled rows for each) and `lr` are those of training; `validation` is the share of the labels that is held out
     to calibrate the probabilities on, none by default; `settings` are further settings by the name of their flag in
     `cadr train`, for example {"beta": 0.3, "flip": False, "hidden": (256,)}.
+
+    CAP and CADR are told the classes' shares as `cadr diagnose` estimates them, where the labels can tell; give
+    settings={"target_prior": (0.9, 0.1)} if you know them, in the order of `classes_`.
 
     Learned: `classes_`; `class_prior_`, the class distribution of all rows; `propensity_`, the share of each class that
     has a label; `history_`, what training said; `calibration_`; `n_features_in_`.
@@ -136,7 +140,10 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "validation": self.validation,
             "device": self.device,
         }
-        return Config.from_dict(flat)
+        config = Config.from_dict(flat)
+        if "target_prior" not in given and takes_target(type(config.algorithm)) and (shares := diagnosed_target(pool)):
+            return Config.from_dict({**flat, "target_prior": shares})
+        return config
 
     def _examples(self, X: Any, reset: bool) -> NDArray[Any]:
         """float32 (n, d) or uint8 (n, h, w, 3), checked as scikit-learn checks."""

@@ -130,3 +130,19 @@ def test_own_data_are_not_trained_on_for_as_long_as_a_benchmark(tmp_path, monkey
     configs = compare.read_configs(parser.parse_args(["compare", "mine.npz", "--seeds", "1", "--lr", "0.2"]))
     assert {config.training.steps for _, config in configs} == {500}
     assert {config.optimiser.lr for _, config in configs} == {0.2}
+
+
+def test_methods_that_take_class_shares_are_told_those_diagnosed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    truth = np.arange(200) % 10 // 9
+    x = (np.random.default_rng(0).normal(size=(200, 3)) + 4 * truth[:, None]).astype(np.float32)
+    np.savez("mine.npz", x=x, y=np.where(np.arange(200) < 80, truth, -1))
+    parser = Parser()
+    compare.add(parser.add_subparsers())
+    arguments = ["compare", "mine.npz", "--seeds", "1", "--algorithms", "fixmatch", "cap", "cai", "cadr"]
+    found = {name: config.algorithm for name, config in compare.read_configs(parser.parse_args(arguments))}
+    assert found["cadr"].target_prior == found["cap"].target_prior == pytest.approx((0.9, 0.1), abs=0.05)
+    assert found["fixmatch"].target_prior == ()
+    given = [*arguments[:5], "cap", "cadr", "--target-prior", "1", "1"]
+    found = {name: config.algorithm for name, config in compare.read_configs(parser.parse_args(given))}
+    assert found["cadr"].target_prior == (1.0, 1.0)

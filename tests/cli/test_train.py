@@ -15,7 +15,7 @@ import pytest
 
 from cadr.cli import run_flags
 from cadr.cli.main import INTERRUPTED, Parser, main
-from cadr.config import CHOICES, FIXED
+from cadr.config import CHOICES, FIXED, Config
 
 TINY = ["--steps", "6", "--batch", "4", "--ratio", "2", "--evaluations", "2", "--model", "mlp", "--hidden", "8"]
 DIGITS = ["train", "digits", "--protocol", "longtail", "--n-max", "20", "--gamma", "20", *TINY]
@@ -134,12 +134,28 @@ def test_what_the_data_choose_is_said_in_flags(tmp_path, capsys):
     assert main(arguments) == 0
     text = capsys.readouterr().out
     assert f"cadr predict '{tmp_path / 'my run'}' DATA" in text  # fit for a shell
-    assert re.search(r"Chosen by the data: --model \w+ --lr 0.1 --ema [\d.]+ --evaluations 50\n", text)
+    chosen = r"Chosen by the data: --model \w+ --lr 0.1 --ema [\d.]+ --evaluations 50( --target-prior [\d. ]+)?\n"
+    assert re.search(chosen, text)
     assert "add --no-flip where left and right matter" in text
     assert main(arguments) == 0
     assert "Chosen" not in capsys.readouterr().out  # by the run that is there, this time
     assert main([*arguments[:-1], str(tmp_path / "other"), "--no-flip"]) == 0
     assert "--no-flip" not in capsys.readouterr().out
+
+
+def test_class_shares_are_diagnosed_unless_they_are_given(tmp_path, capsys):
+    random = np.random.default_rng(0)
+    truth = np.arange(300) % 10 // 9  # one row in ten
+    x = (random.normal(size=(300, 4)) + 4 * truth[:, None]).astype(np.float32)
+    np.savez(tmp_path / "x.npz", x=x, y=np.where(np.arange(300) < 100, truth, -1))
+    arguments = ["train", str(tmp_path / "x.npz"), "--steps", "4", "--batch", "4", "--ratio", "2", "--device", "cpu"]
+    for number, (flags, expected) in enumerate([([], (0.9, 0.1)), (["--target-prior", "1", "3"], (1.0, 3.0))]):
+        assert main([*arguments, *flags, "--out", str(tmp_path / f"run{number}")]) == 0
+        config = Config.read(tmp_path / f"run{number}" / "config.toml")
+        assert config.algorithm.target_prior == pytest.approx(expected, abs=0.05)
+        assert ("The target is the classes' shares" in capsys.readouterr().out) == (not flags)
+    assert main([*arguments, "--algorithm", "fixmatch", "--out", str(tmp_path / "fixmatch")]) == 0
+    assert "--target-prior" not in capsys.readouterr().out
 
 
 def test_own_data_need_no_protocol(tmp_path, capsys, monkeypatch):

@@ -122,15 +122,17 @@ def read_configs(namespace: Namespace) -> list[tuple[str, Any]]:
     from cadr.config import CHOICES, Config, Training
 
     flat = read_flat(namespace)
+    chosen: dict[str, dict[str, Any]] = {}
     if not is_recipe(namespace.data):
-        flat = complete({**flat, "algorithm": namespace.algorithms[0]})
+        flat, chosen = complete(flat, namespace.algorithms)
     first = flat.get("seed", Training.seed)
     owned = {f.name for kind in CHOICES["algorithm"].values() for f in fields(kind)}
     shared = {key: value for key, value in flat.items() if key not in owned}
     configs = []
     for name in dict.fromkeys(namespace.algorithms):
         kind = CHOICES["algorithm"][name]
-        own = {f.name: flat[f.name] for f in fields(kind) if f.name in flat} | given(namespace, kind)
+        asked = {f.name: flat[f.name] for f in fields(kind) if f.name in flat} | given(namespace, kind)
+        own = chosen.get(name, {}) | asked
         for seed in range(first, first + namespace.seeds):
             configs.append((name, Config.from_dict({**shared, **own, "algorithm": name, "seed": seed})))
     return configs

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from cadr.cli.flags import flag
-from cadr.config import Config
+from cadr.config import CHOICES, Config
 from cadr.data import BENCHMARKS
 from cadr.data.pool import Pool
-from cadr.train.defaults import CHOSEN, defaults
+from cadr.evaluate.target import diagnosed_target, takes_target
+from cadr.train import defaults as by_size
 from cadr.train.folder import RunFolder
 from cadr.train.prepare import device_of, open_source
+
+CHOSEN = (*by_size.CHOSEN, "target_prior")
 
 
 def settle(flat: dict[str, Any], out: Path) -> tuple[Config, Pool | None]:
@@ -30,17 +34,25 @@ def settle(flat: dict[str, Any], out: Path) -> tuple[Config, Pool | None]:
 def choices_in_words(flat: dict[str, Any], config: Config, pool: Pool) -> list[str]:
     """What was chosen for somebody who did not say, as the flags that would say otherwise."""
     settled = config.to_dict()
-    chosen = [f"{flag(name)} {settled[name]}" for name in CHOSEN if name not in flat]
+    chosen = [f"{flag(name)} {_words(settled[name])}" for name in CHOSEN if name not in flat and settled.get(name)]
     words = [f"Chosen by the data: {' '.join(chosen)}"] if chosen else []
+    if "target_prior" not in flat and settled.get("target_prior"):
+        words.append("The target is the classes' shares as cadr diagnose estimates them; say so if you know better.")
     if pool.kind == "image" and "flip" not in flat:
         words.append("Half of the images are mirrored: add --no-flip where left and right matter, as in letters.")
     return words
 
 
-def complete(flat: dict[str, Any]) -> dict[str, Any]:
-    """What was asked for, completed by the data; for several runs on the same data."""
-    config = Config.from_dict(flat)
-    return {**_chosen(flat, config, open_source(config)), **flat} if is_own(config) else flat
+def complete(flat: dict[str, Any], algorithms: Sequence[str]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """What was asked for, completed by the data, for several methods; and what only some of them take, by name."""
+    config = Config.from_dict({**flat, "algorithm": algorithms[0]})
+    if not is_own(config):
+        return flat, {}
+    pool = open_source(config)
+    taking = [name for name in algorithms if takes_target(CHOICES["algorithm"][name])]
+    target = _target(diagnosed_target(pool) if taking else None)
+    size = by_size.defaults(pool, flat, device_of(config.training.device))
+    return {**size, **flat}, dict.fromkeys(taking, target)
 
 
 def is_own(config: Config) -> bool:
@@ -49,4 +61,14 @@ def is_own(config: Config) -> bool:
 
 
 def _chosen(flat: dict[str, Any], config: Config, pool: Pool) -> dict[str, Any]:
-    return defaults(pool, flat, device_of(config.training.device))
+    chosen = by_size.defaults(pool, flat, device_of(config.training.device))
+    told = "target_prior" in flat or not takes_target(type(config.algorithm))
+    return chosen | _target(None if told else diagnosed_target(pool))
+
+
+def _target(shares: list[float] | None) -> dict[str, Any]:
+    return {} if shares is None else {"target_prior": shares}
+
+
+def _words(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)

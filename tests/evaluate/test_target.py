@@ -1,0 +1,61 @@
+"""What training is told of the classes' shares: what a diagnosis finds, or nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+
+from cadr.algorithms import ALGORITHMS
+from cadr.classifier import CADRClassifier
+from cadr.data.pool import Pool
+from cadr.evaluate.target import diagnosed_target, takes_target
+
+
+def blobs(shares, labels_of, apart=4.0, n=1200, seed=0):
+    """Gaussian blobs in these shares; of class c the first `labels_of[c]` rows are labelled."""
+    random = np.random.default_rng(seed)
+    truth = np.sort(random.choice(len(shares), n, p=shares))
+    x = (random.normal(size=(n, 6)) + apart * np.eye(len(shares), 6)[truth]).astype(np.float32)
+    labels = np.full(n, -1)
+    for c, count in enumerate(labels_of):
+        labels[np.flatnonzero(truth == c)[:count]] = c
+    return Pool(x, labels.astype(np.int64), tuple("abcdef"[: len(shares)])), truth
+
+
+def test_the_shares_of_all_rows():
+    pool, truth = blobs([0.7, 0.2, 0.1], [15, 15, 15])
+    target = diagnosed_target(pool)
+    assert target == pytest.approx(np.bincount(truth) / len(truth), abs=0.03)
+    assert sum(target) == pytest.approx(1, abs=1e-3)
+
+
+def test_nothing_where_the_labels_cannot_tell():
+    assert diagnosed_target(blobs([0.7, 0.2, 0.1], [15, 15, 1])[0]) is None  # one label
+    assert diagnosed_target(blobs([0.5, 0.3, 0.2], [30, 30, 30], apart=0.0)[0]) is None  # nothing to tell apart by
+    everything = blobs([0.5, 0.5], [600, 600], n=600)[0]
+    assert diagnosed_target(everything) is None  # no label is missing
+
+
+def test_who_is_told():
+    assert {name for name, kind in ALGORITHMS.items() if takes_target(kind)} >= {"cap", "cap_cai", "cadr"}
+    assert not {"fixmatch", "cai", "darp", "remixmatch", "alignment"} & {
+        name for name, kind in ALGORITHMS.items() if takes_target(kind)
+    }
+
+
+def test_a_rare_class_stays_rare():
+    """Benign growths nine to one, the rare malignant ones labelled ten times as often."""
+    data = load_breast_cancer()
+    random = np.random.default_rng(0)
+    malignant = random.choice(np.flatnonzero(data.target == 0), 40, replace=False)
+    rows = np.concatenate([np.flatnonzero(data.target == 1), malignant])
+    X, truth = data.data[rows], 1 - data.target[rows]
+    kept = np.random.default_rng(0).random(len(rows)) < np.array([0.05, 0.5])[truth]
+    y = np.where(kept, truth, -1)
+    told = CADRClassifier(random_state=0, steps=300).fit(X, y)
+    equal = CADRClassifier(random_state=0, steps=300, settings={"target_prior": (0.5, 0.5)}).fit(X, y)
+    right, wrong = ((model.predict(X) == truth)[~kept].mean() for model in (told, equal))
+    assert right > 0.95
+    assert right > wrong + 0.1
+    assert told.class_prior_[1] == pytest.approx(0.1, abs=0.04)
