@@ -4,7 +4,8 @@ The calibrated logits are s·z + α·d: s = 1/temperature says how sure the mode
 labelling bias is left in it, along d_c = log(share of class c in the population / its share among the labels). Both are
 the most probable values given held-out labels, each weighted by the inverse propensity of its class, and a prior around
 no change, and 0 ≤ α ≤ 1. Two numbers are what a few dozen labels can support. With ten, of which a good model gets all
-right, nothing is changed: the labels must speak for it, and those left out of the fit must gain from it.
+right, nothing is changed: the labels must speak for it. That they gain when left out of the fit is not asked of them:
+the error of thirty labels in bins is so uncertain that it would refuse changes that do help.
 """
 
 from __future__ import annotations
@@ -55,6 +56,12 @@ class Calibration:
             return "The probabilities are the model's own: to calibrate them takes a finished run that held out labels."
         if self.examples < FEW:
             return f"The probabilities are calibrated on {self.examples} held-out labels only, too few to rely on."
+        if self.error_before is not None and self.error_after is not None and self.error_after >= self.error_before:
+            return (
+                f"The {self.examples} labels held out ask for calibrated probabilities, but do not show that these are "
+                f"better: of labels left out of the fit the error was {self.error_before:.1f} % before and is "
+                f"{self.error_after:.1f} % after."
+            )
         return ""
 
     @torch.no_grad()
@@ -87,8 +94,8 @@ def calibrate(logits: Tensor, labels: Tensor, labelled_counts: Tensor, prior: Te
     before = 100.0 * calibration_error(F.softmax(z, 1), labels, weights)
     after = 100.0 * calibration_error(_cross_fitted(z, labels, direction, weights), labels, weights)
     slope, share = fit(z, labels, direction, weights)
-    if (slope, share) == (1.0, 0.0) or not after < before:  # labels that it was not fitted to do not gain from it
-        slope, share, after = 1.0, 0.0, before
+    if (slope, share) == (1.0, 0.0):  # then nothing is changed, whatever a fit to some of the labels would do
+        after = before
     return Calibration(
         temperature=1.0 / slope,
         correction=tuple((share * direction).tolist()),
