@@ -147,6 +147,17 @@ def test_python_reads_a_csv_as_arrow_does(trees, tmp_path, monkeypatch):
     assert [row["id"] for row in read(tmp_path / "python.csv")] == [f"line\n{i}" for i in range(300)]
 
 
+def test_truth_values_are_numbers_as_in_training(trees, tmp_path):
+    x, _ = table(6, seed=5)
+    found = []
+    for name, yes, no in [("words.csv", "True", "FALSE"), ("numbers.csv", "1", "0")]:
+        rows = [[x[i, 0], yes if i % 2 else no, x[i, 2]] for i in range(6)]
+        data = write_csv(tmp_path / name, COLUMNS, rows)
+        predict_file(trees, str(data), tmp_path / f"p-{name}", device="cpu")
+        found.append((tmp_path / f"p-{name}").read_text())
+    assert found[0] == found[1]
+
+
 def test_arrays(trees, tmp_path):
     x, truth = table(20, seed=5)
     np.save(tmp_path / "x.npy", x)

@@ -16,7 +16,7 @@ from cadr.data.reason import listed, reason
 from cadr.data.sources.blocks import Block, Blocks, PredictionDataError, Wanted, check_finite
 from cadr.data.sources.csv_file import delimiter_of, read_csv
 from cadr.data.sources.label_names import names_of_texts
-from cadr.data.sources.table import TableError, label_text, not_a_number
+from cadr.data.sources.table import TableError, as_number, label_text, not_a_number
 
 ROWS = 8192
 Layout = tuple[list[int], int | None, list[int]]  # where the features, the label if any, and columns to keep are
@@ -105,23 +105,22 @@ def _matrix(path: Path, header: list[str], batch: Any, features: list[int], star
 
 
 def _numbers(path: Path, lines: list[tuple[int, list[str]]], features: list[int], header: list[str]) -> Any:
-    """Cells as float32; one pass over all of them, and a second to say where the mistake is."""
+    """Cells as float32; one pass over all of them, and a second, slow one for truth values and mistakes."""
     pick = itemgetter(*features) if len(features) > 1 else lambda row: (row[features[0]],)
     try:
         cells = chain.from_iterable(pick(row) for _, row in lines)
         numbers = np.fromiter(map(float, cells), dtype=np.float64, count=len(lines) * len(features))
     except ValueError:
-        for line, row in lines:
-            for i in features:
-                try:
-                    float(row[i])
-                except ValueError:
-                    raise PredictionDataError(
-                        f"{path}, line {line}, column {header[i]!r}: {not_a_number(row[i])}"
-                    ) from None
-        raise
+        numbers = np.array([_number(path, line, header[i], row[i]) for line, row in lines for i in features])
     with np.errstate(over="ignore"):  # what does not fit is reported as not finite
         return numbers.astype(np.float32).reshape(len(lines), len(features))
+
+
+def _number(path: Path, line: int, name: str, cell: str) -> float:
+    try:
+        return as_number(cell)
+    except ValueError:
+        raise PredictionDataError(f"{path}, line {line}, column {name!r}: {not_a_number(cell)}") from None
 
 
 def open_parquet(path: Path, wanted: Wanted) -> Blocks:
