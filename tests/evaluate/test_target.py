@@ -26,6 +26,7 @@ def blobs(shares, labels_of, apart=4.0, n=1200, seed=0):
 def test_the_shares_of_all_rows():
     pool, truth = blobs([0.7, 0.2, 0.1], [15, 15, 15])
     target = diagnosed_target(pool)
+    assert target is not None
     assert target == pytest.approx(np.bincount(truth) / len(truth), abs=0.03)
     assert sum(target) == pytest.approx(1, abs=1e-3)
 
