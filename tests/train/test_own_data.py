@@ -157,6 +157,13 @@ def test_defaults_follow_the_data():
     assert defaults(blobs(), {"steps": 3}, cpu)["ema"] == 0.5
 
 
+def test_a_protocol_on_own_data_leaves_the_choice_to_the_data(tmp_path):
+    np.savez(tmp_path / "mine.npz", x=blobs().examples, y=np.arange(len(blobs().examples)) % 2)
+    flat = {"data": str(tmp_path / "mine.npz"), "algorithm": "cadr", "protocol": "mcar", "n": 20, "device": "cpu"}
+    chosen, _ = settle(flat, tmp_path / "run")
+    assert (chosen.training.steps, chosen.training.batch, chosen.algorithm.target_prior) == (500, 32, ())
+
+
 def test_a_run_that_is_there_decides_what_was_left_open(tmp_path):
     np.savez(tmp_path / "mine.npz", x=blobs().examples, y=blobs().labels)
     flat = {"data": str(tmp_path / "mine.npz"), "algorithm": "cadr", "device": "cpu"}

@@ -56,8 +56,8 @@ def complete(flat: dict[str, Any], algorithms: Sequence[str]) -> tuple[dict[str,
 
 
 def is_own(config: Config) -> bool:
-    """Whether the data are somebody's own, with labels missing as they are."""
-    return config.data not in BENCHMARKS and config.protocol is None and config.source.split is None
+    """Whether the data are somebody's own, with labels missing as they are or as a protocol decides."""
+    return config.data not in BENCHMARKS
 
 
 def _chosen(flat: dict[str, Any], config: Config, pool: Pool) -> dict[str, Any]:
