@@ -6,7 +6,7 @@ import shlex
 import signal
 from argparse import Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cadr.cli.main import Parser, Subparsers
@@ -57,6 +57,7 @@ def run(namespace: Namespace) -> int:
     from cadr.config import Config
     from cadr.train import train
     from cadr.train.judged import caution, examples_judged
+    from cadr.train.result import quoted_of
 
     flat = read_flat(namespace)
     config = Config.from_dict(flat)
@@ -72,12 +73,12 @@ def run(namespace: Namespace) -> int:
         print(_stopped(out))
         return INTERRUPTED
     print(summary(result))
-    if result["last"] is not None and (
-        words := caution(result["median_10"], examples_judged(out), result["evaluated_on"])
-    ):
+    accuracy = quoted_of(result)
+    if accuracy is not None and (words := caution(accuracy, examples_judged(out), result["evaluated_on"])):
         print(words)
     run_folder = shlex.quote(str(out))  # to be copied into a shell
-    print(f"Next: cadr evaluate {run_folder} (every class), cadr report {run_folder} (a page to look at),")
+    evaluate = "" if accuracy is None else f"cadr evaluate {run_folder} (every class), "
+    print(f"Next: {evaluate}cadr report {run_folder} (a page to look at),")
     print(f"      cadr predict {run_folder} DATA --out predictions.csv")
     return 0
 
@@ -105,12 +106,16 @@ def stop_politely() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
-def summary(result: dict[str, object]) -> str:
-    """The headline of a finished run, with the numbers it could be mistaken for beside it."""
-    if result["last"] is None:
+def summary(result: dict[str, Any]) -> str:
+    """The headline of a finished run; of a benchmark with the numbers it could be mistaken for beside it."""
+    from cadr.train.judged import over_classes
+    from cadr.train.result import quoted_of
+
+    accuracy = quoted_of(result)
+    if accuracy is None:
         return "Trained; there was no test set to be judged on."
-    where = "" if result.get("evaluated_on") != "validation" else " on the labels held out"
-    return (
-        f"Accuracy{where} {result['median_10']:.2f} % (median of the last 10 evaluations; last {result['last']:.2f}, "
-        f"best {result['best']:.2f}), geometric mean over the classes {result['gm']:.2f} %."
-    )
+    where = "" if result["evaluated_on"] != "validation" else " on the labels held out"
+    others = f" (median of the last 10 evaluations; last {result['last']:.2f}, best {result['best']:.2f})"
+    others = "" if result["split_sha256"] is None else others
+    mean = f"geometric mean over {over_classes(result['recall'])} {result['gm']:.2f} %"
+    return f"Accuracy{where} {accuracy:.2f} %{others}, {mean}."
