@@ -46,6 +46,14 @@ def test_fewer_labels():
     assert said in README
 
 
+def test_exchanged_names():
+    run = record("cifar10-gamma100-cadr-steps131072-seed1")
+    assert (run["steps"], run["seed"], run["gamma"], run["n_max"]) == (2**17, 1, 100, 100)
+    assert f"labels tie down: {run['median_10']:.1f} % (published: 93.97 %;" in README
+    ship, truck = 8, 9
+    assert min(run["confusion"][ship][truck], run["confusion"][truck][ship]) > 950
+
+
 def test_times():
     steps = json.loads((BENCHMARKS / "step_time.json").read_text(encoding="utf-8"))["steps"]
     for name, key in [
