@@ -1,4 +1,4 @@
-"""The record of calibration: its table is what the pages show, and on average nothing got worse by half a point."""
+"""The record of calibration: its table is what the pages show, and nothing got worse on average, but for one cell."""
 
 import json
 import statistics
@@ -16,11 +16,18 @@ def test_pages_show_the_record(page):
     assert table(CELLS) in (ROOT / page).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: f"{cell['case']}, {cell['labels']} labels")
-def test_calibration_hardly_makes_it_worse(cell):
+def _cell(cell):
+    """Good probabilities of one run in five become worse in one cell (docs/calibration.md): to be mended."""
+    worse = (cell["case"], cell["labels"]) == ("digits, small convolutional net", 500)
+    marks = pytest.mark.xfail(strict=True, reason="one of five runs gets worse") if worse else ()
+    return pytest.param(cell, id=f"{cell['case']}, {cell['labels']} labels", marks=marks)
+
+
+@pytest.mark.parametrize("cell", [_cell(cell) for cell in CELLS])
+def test_calibration_does_not_make_it_worse(cell):
     assert cell["labels"] in LABELS
     assert len(cell["before"]) == SEEDS
-    assert statistics.fmean(cell["after"]) < statistics.fmean(cell["before"]) + 0.5
+    assert statistics.fmean(cell["after"]) <= statistics.fmean(cell["before"])
 
 
 def test_calibration_helps_where_probabilities_are_bad():
