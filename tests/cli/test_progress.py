@@ -20,11 +20,15 @@ RECORDS = [
 ]
 
 
+def run(records):
+    yield from records
+
+
 def test_plain_lines(capsys, monkeypatch):
     monkeypatch.setattr(progress, "fancy", lambda: False)
     monkeypatch.setattr(progress, "QUIET_SECONDS", -1.0)
     monkeypatch.setattr(progress, "EVALUATION_SECONDS", -1.0)
-    assert follow(iter(RECORDS), "2/4 x") == RECORDS[-1]
+    assert follow(run(RECORDS), "2/4 x") == RECORDS[-1]
     assert capsys.readouterr().out.splitlines() == [
         "2/4 x: Continuing at step 20.",
         "2/4 x: step 30 of 100, 4.0 steps/s, 18 s left, loss 1.5000",
@@ -37,7 +41,7 @@ def test_plain_lines(capsys, monkeypatch):
 def test_a_fast_run_does_not_flood_the_log(capsys, monkeypatch):
     monkeypatch.setattr(progress, "fancy", lambda: False)
     last = RECORDS[2] | {"step": 100}
-    follow(iter([RECORDS[0], *[RECORDS[1], RECORDS[2]] * 50, last]))
+    follow(run([RECORDS[0], *[RECORDS[1], RECORDS[2]] * 50, last]))
     assert [line.split(",")[0] for line in capsys.readouterr().out.splitlines()] == [
         *("Continuing at step 20.", "step 100 of 100")
     ]
@@ -48,7 +52,7 @@ def test_a_bar_on_a_terminal(monkeypatch):
     terminal = Console(file=screen, force_terminal=True, width=150)
     monkeypatch.setattr("rich.progress.get_console", lambda: terminal)
     monkeypatch.setattr(progress, "fancy", lambda: True)
-    assert follow(iter(RECORDS[:-1]), "digits") == RECORDS[-2]
+    assert follow(run(RECORDS[:-1]), "digits") == RECORDS[-2]
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue())
     assert "Continuing at step 20." in text
     assert "Nobody predicts class 3 [sic]." in text
@@ -57,7 +61,7 @@ def test_a_bar_on_a_terminal(monkeypatch):
 
 def test_without_a_test_set_there_is_no_accuracy(capsys, monkeypatch):
     monkeypatch.setattr(progress, "fancy", lambda: False)
-    follow(iter([RECORDS[0], {"kind": "finished", "step": 100, "message": "Finished.", "result": {"last": None}}]))
+    follow(run([RECORDS[0], {"kind": "finished", "step": 100, "message": "Finished.", "result": {"last": None}}]))
     assert "accuracy" not in capsys.readouterr().out
 
 

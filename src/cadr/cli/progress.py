@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Generator
+from contextlib import AbstractContextManager, closing, nullcontext
 from typing import Any
 
 from cadr.cli.table import fancy
@@ -15,11 +15,11 @@ EVALUATION_SECONDS = 2.0  # between plain lines about evaluations: a run of seco
 QUIET_SECONDS = 30.0  # between plain lines about training alone
 
 
-def follow(records: Iterable[Record], label: str = "") -> Record:
-    """Show records as they come, to the end; the last one is returned."""
+def follow(records: Generator[Record, None, None], label: str = "") -> Record:
+    """Show records as they come, to the end; the last one is returned. A run that is stopped here saves itself."""
     view = _Bar(label) if fancy() else _Lines(label)
     record: Record = {}
-    with view.shown():
+    with closing(records), view.shown():
         for record in records:
             view.show(record)
     return record

@@ -8,6 +8,7 @@ import queue
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -111,9 +112,10 @@ def _work(tasks: Any, answers: Any) -> None:
 
 def _quietly(job: Job) -> Result:
     last: dict[str, Any] = {}
-    for last in train(job.config, job.out):
-        if last["kind"] == "warning":
-            print(f"{job.out.name}: {last['message']}", file=sys.stderr, flush=True)
+    with closing(train(job.config, job.out)) as records:
+        for last in records:
+            if last["kind"] == "warning":
+                print(f"{job.out.name}: {last['message']}", file=sys.stderr, flush=True)
     result: Result = last["result"]
     return result
 

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import time
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,7 @@ class Run:
         self.logged = 0  # the step of the last log record
         self.before: dict[str, float] = {"seconds": 0.0, "step_seconds": 0.0, "peak_memory_gib": 0.0}
         self.step_seconds = 0.0
+        self.whole = True  # all of it is at the end of one and the same step
 
     def _begin(self) -> Step:
         """The first step of the generation that is due."""
@@ -91,42 +93,52 @@ class Run:
 
     def records(self) -> Iterator[Record]:
         yield self._start(self._resume())
-        yield from self._hint()
-        for stop in [s for s in self.stops if s > self.step.done]:
-            with Deferred() as interrupt:
-                self._advance(stop, interrupt)
-                records = self._report() if self.step.done == stop else []
-                if self.step.done == self.generations.current.stop < self.training.steps:
-                    records.append(self.generations.advance(self.step.average_model, self.step.half))
-                    self.step = self._begin()
-                for record in records:
-                    self.folder.append(record)
-                waited = time.perf_counter() - self.saved >= self.training.checkpoint_seconds
-                if waited or stop == self.training.steps or interrupt.requested:
+        try:
+            yield from self._hint()
+            for stop in [s for s in self.stops if s > self.step.done]:
+                yield from self._go_on_to(stop)
+        except (KeyboardInterrupt, GeneratorExit):  # Ctrl-C, or whoever listened has gone
+            with Deferred():
+                if self.whole:
                     self._save()
-            if interrupt.requested:
-                raise KeyboardInterrupt
-            try:
-                yield from records
-            except GeneratorExit:  # whoever listened has gone
-                self._save()
-                raise
+            raise
         self._calibrate()
         self.folder.write("result.json", json.dumps(self._result(), indent=1) + "\n")
         yield _finished(self.folder, f"Finished after {self.training.steps} steps.")
+
+    def _go_on_to(self, stop: int) -> Iterator[Record]:
+        with self._undivided() as interrupt:
+            self._advance(stop, interrupt)
+            records = self._report() if self.step.done == stop else []
+            if self.step.done == self.generations.current.stop < self.training.steps:
+                records.append(self.generations.advance(self.step.average_model, self.step.half))
+                self.step = self._begin()
+            for record in records:
+                self.folder.append(record)
+            if stop == self.training.steps or time.perf_counter() - self.saved >= self.training.checkpoint_seconds:
+                self._save()
+        if interrupt.requested:
+            raise KeyboardInterrupt
+        yield from records
+
+    @contextmanager
+    def _undivided(self) -> Iterator[Deferred]:
+        """What may be saved before and after, but not in between: a first Ctrl-C waits, a second one does not."""
+        with Deferred() as interrupt:
+            self.whole = False
+            yield interrupt
+            self.whole = True
 
     def _hint(self) -> Iterator[Record]:
         """How long it will take, after the first few steps, where somebody would otherwise wait without knowing."""
         done, left = self.step.done, self.training.steps - self.step.done
         if not any(done < stop for stop in self.stops) or min(s for s in self.stops if s > done) <= done + 2:
             return
-        with Deferred() as interrupt:
+        with self._undivided() as interrupt:
             self._advance(done + 1, interrupt)  # the first step is slower than the others
             before = self.step_seconds
             self._advance(done + 2, interrupt)
             seconds = (self.step_seconds - before) * left
-            if interrupt.requested:
-                self._save()
         if interrupt.requested:
             raise KeyboardInterrupt
         if seconds > _WORTH_SAYING:
