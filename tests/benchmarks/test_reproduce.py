@@ -3,11 +3,11 @@
 import json
 import subprocess
 import sys
-import time
 
 import pytest
 
 from benchmarks import reproduce
+from tests.waiting import PATIENCE, until_lines
 
 RECIPE = """
 [settings]
@@ -60,7 +60,7 @@ def test_one_flat_record_per_finished_run(tmp_path, folders, capsys):
 
 
 def test_a_run_that_was_stopped_can_be_carried_away_and_continued(tmp_path, folders):
-    command = ["run", "small-cadr", *TINY, "--steps", "200", "--log-every", "1", "--evaluations", "4"]
+    command = ["run", "small-cadr", *TINY, "--steps", "600", "--log-every", "1", "--evaluations", "4"]
     script = f"from benchmarks import reproduce; from pathlib import *; reproduce.RECIPES = {reproduce.RECIPES!r}"
     process = subprocess.Popen(
         [sys.executable, "-c", f"{script}; import sys; sys.exit(reproduce.main({[*command, *folders]!r}))"],
@@ -68,13 +68,11 @@ def test_a_run_that_was_stopped_can_be_carried_away_and_continued(tmp_path, fold
         stderr=subprocess.PIPE,
         text=True,
     )
-    name = "small-cadr-batch-4-evaluations-4-ratio-2-steps200-seed1"
+    name = "small-cadr-batch-4-evaluations-4-ratio-2-steps600-seed1"
     metrics = tmp_path / "runs" / name / "metrics.jsonl"
-    deadline = time.monotonic() + 60
-    while not (metrics.exists() and metrics.read_text().count("\n") > 3) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until_lines(metrics, 4)
     process.terminate()
-    _, error = process.communicate(timeout=60)
+    _, error = process.communicate(timeout=PATIENCE)
     assert process.returncode == reproduce.UNFINISHED
     assert f"still to do: {name}. The same command continues." in error
     assert not (tmp_path / "records").exists()

@@ -7,13 +7,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 
 from cadr.cli import compare
 from cadr.cli.main import INTERRUPTED, Parser, main
+from tests.waiting import PATIENCE, until
 
 TINY = ["--steps", "6", "--batch", "4", "--ratio", "2", "--evaluations", "2", "--model", "mlp", "--hidden", "8"]
 SPLIT = ["--protocol", "longtail", "--n-max", "20", "--gamma", "20"]
@@ -88,11 +88,9 @@ def test_a_stopped_comparison_leaves_no_process_behind(tmp_path):
     command = [sys.executable, "-m", "cadr", *COMPARE, "--seeds", "2", "--processes", "2", "--out", "all"]
     command[command.index("--steps") + 1] = "100000"
     process = subprocess.Popen([*command, "--log-every", "1"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("all/*/metrics.jsonl")) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until(lambda: list(tmp_path.glob("all/*/metrics.jsonl")))
     os.kill(process.pid, signal.SIGINT)
-    _, error = process.communicate(timeout=60)
+    _, error = process.communicate(timeout=PATIENCE)
     assert process.returncode == INTERRUPTED
     assert "The same command continues." in error
     assert "Traceback" not in error

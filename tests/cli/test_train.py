@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ import pytest
 from cadr.cli import run_flags
 from cadr.cli.main import INTERRUPTED, Parser, main
 from cadr.config import CHOICES, FIXED, Config
+from tests.waiting import PATIENCE, until_lines
 
 TINY = ["--steps", "6", "--batch", "4", "--ratio", "2", "--evaluations", "2", "--model", "mlp", "--hidden", "8"]
 DIGITS = ["train", "digits", "--protocol", "longtail", "--n-max", "20", "--gamma", "20", *TINY]
@@ -204,11 +204,9 @@ def test_a_stopped_run_says_how_to_continue_and_does(tmp_path, number):
     command[command.index("--steps") + 1] = "100000"
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     metrics = tmp_path / "run" / "metrics.jsonl"
-    deadline = time.monotonic() + 60
-    while not (metrics.exists() and metrics.read_text().count("\n") > 3) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until_lines(metrics, 4)
     os.kill(process.pid, number)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == INTERRUPTED
     assert "saved in run. The same command continues it." in output
     done = json.loads(metrics.read_text().splitlines()[-1])["step"]
@@ -216,7 +214,7 @@ def test_a_stopped_run_says_how_to_continue_and_does(tmp_path, number):
     assert process.stdout is not None
     first = process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE)
     assert first.startswith("Continuing at step ")
     assert int(first.split()[3]) >= done
 

@@ -16,7 +16,7 @@ def pool(counts, unlabelled=5, order=0):
     return Pool(examples, labels, tuple(f"c{c}" for c in range(len(counts))))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(counts=st.lists(st.integers(1, 40), min_size=2, max_size=6), share=st.floats(0.01, 0.99), seed=st.integers(0, 9))
 def test_in_proportion_and_never_the_last_label(counts, share, seed):
     before = pool(counts)

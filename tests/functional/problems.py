@@ -12,8 +12,8 @@ from torch import Tensor
 
 from tests.oracles.softmax import Array, Indices
 
-MODEST = settings(deadline=None, max_examples=50, derandomize=True)
-FEW = settings(deadline=None, max_examples=25, derandomize=True)
+MODEST = settings(max_examples=50)
+FEW = settings(max_examples=25)
 
 LOGITS = ("normal", "large", "extreme", "one_hot", "uniform", "vanished")
 PRIORS = ("skewed", "uniform", "tiny")

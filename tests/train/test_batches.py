@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cadr.data.batches import LABELLED, UNLABELLED, balanced_indices, indices
@@ -51,7 +51,6 @@ def test_order_is_fixed_for_ever():
 labels = st.lists(st.integers(0, 4), min_size=1, max_size=30).map(np.array)
 
 
-@settings(deadline=None)
 @given(labels, sizes, st.integers(0, 50), st.integers(1, 20), st.integers(1, 20))
 def test_balanced_rows_do_not_depend_on_where_one_begins(labels, batch, start, first, second):
     whole = balanced_indices(7, LABELLED, labels, batch, start, start + first + second)
@@ -63,7 +62,6 @@ def test_balanced_rows_do_not_depend_on_where_one_begins(labels, batch, start, f
     assert whole.shape == (first + second, batch)
 
 
-@settings(deadline=None)
 @given(labels)
 def test_balanced_rows_hold_every_class_once_a_round_and_every_row_once_an_epoch_of_its_class(labels):
     classes, counts = np.unique(labels, return_counts=True)
