@@ -4,11 +4,13 @@ model.safetensors   the weights, by the names they have in PyTorch
 model.json          classes, preprocessing, calibration, and how the network was built
 model.pt2           torch.export: needs PyTorch, not this package
 model.onnx          ONNX, checked against PyTorch in onnxruntime before it is kept
+                    (both also hold classes and input, as model.json has them: extra files, and metadata properties)
 MODEL_CARD.md       what the model is, what it was trained on, how good it was, and what to be careful about
 """
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import logging
@@ -30,6 +32,10 @@ from cadr.model_card import model_card
 
 TOLERANCE = 1e-4  # of a probability, between PyTorch and an exported model
 _EXAMPLES = 5  # on which they are compared
+_ENCODING = (
+    "column after column: its number; where it has a fill, the number or else the fill, and then 1 if it is missing or "
+    "else 0; where it has words, for each of them 1 if the cell is this word or else 0"
+)
 
 
 class Packaged(nn.Module):
@@ -82,22 +88,12 @@ def _safetensors(predictor: Predictor, out: Path) -> list[Path]:
 def _facts(predictor: Predictor) -> dict[str, Any]:
     """All that is needed, besides the weights, to get the same probabilities elsewhere."""
     spec, config, calibration = predictor.spec, predictor.config, predictor.calibration
-    image = spec.kind == "image"
     network = {} if config.model is None else {"name": name_of(config.model), **vars(config.model)}
     return {
         "classes": list(spec.class_names),
-        "input": {
-            "kind": spec.kind,
-            "shape": list(spec.shape),
-            "dtype": "uint8" if image else "float32",
-            "feature_names": spec.feature_names and list(spec.feature_names),
-            "image_size": config.source.image_size,
-            "resize": None
-            if config.source.image_size is None
-            else "bilinear, as Pillow does it, to image_size squared",
-        },
+        "input": _input(predictor),
         "preprocessing": {"formula": "x / 127.5 - 1, then (n, height, width, 3) to (n, 3, height, width)"}
-        if image
+        if spec.kind == "image"
         else {"formula": "(x - centre) / scale", "centre": spec.centre, "scale": spec.scale},
         "network": network,
         "output": {
@@ -109,12 +105,35 @@ def _facts(predictor: Predictor) -> dict[str, Any]:
     }
 
 
+def _input(predictor: Predictor) -> dict[str, Any]:
+    """What the model takes, and how it is made of a table that has words or gaps."""
+    spec, size = predictor.spec, predictor.config.source.image_size
+    encoded: dict[str, Any] = {}
+    if spec.columns is not None:
+        encoded = {"columns": list(map(dataclasses.asdict, spec.columns)), "encoding": _ENCODING}
+    return {
+        "kind": spec.kind,
+        "shape": list(spec.shape),
+        "dtype": "uint8" if spec.kind == "image" else "float32",
+        "feature_names": spec.feature_names and list(spec.feature_names),
+        **encoded,
+        "image_size": size,
+        "resize": None if size is None else "bilinear, as Pillow does it, to image_size squared",
+    }
+
+
+def _beside(predictor: Predictor) -> dict[str, str]:
+    """What a program does not say by itself, as JSON."""
+    return {"classes": json.dumps(predictor.class_names), "input": json.dumps(_input(predictor))}
+
+
 def _torch(predictor: Predictor, out: Path) -> list[Path]:
     path, content = out / "model.pt2", io.BytesIO()  # writing to a full disk itself, PyTorch aborts the process
     program = _program(predictor)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        torch.export.save(program, content)
+        beside = {f"{name}.json": text for name, text in _beside(predictor).items()}
+        torch.export.save(program, content, extra_files=beside)
         content.seek(0)
         loaded = torch.export.load(content).module()
     _compare(predictor, lambda x: loaded(torch.from_numpy(x)).detach().numpy(), path.name)
@@ -138,7 +157,10 @@ def _onnx(predictor: Predictor, out: Path) -> list[Path]:
                 verbose=False,
                 external_data=False,
             )
-            content = made.model_proto.SerializeToString()
+        model = made.model_proto
+        for name, text in _beside(predictor).items():
+            model.metadata_props.add(key=name, value=text)
+        content = model.SerializeToString()
     finally:
         logger.level = level
     session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])

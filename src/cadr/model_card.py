@@ -49,6 +49,7 @@ def model_card(run: Path, predictor: Predictor, files: list[str]) -> str:
             f"- Input: {_input(predictor)}.",
             "- Output: the probability of each class, in the order of the table.",
             *([f"- Files: {', '.join(files)}."] if files else []),
+            *_encoding(predictor),
             "",
             "## What to be careful about",
             "",
@@ -81,7 +82,22 @@ def _input(predictor: Predictor) -> str:
         return f"RGB images {as_they_are}, uint8 (n, {shape}); scaling of the values is part of the exported model"
     names = predictor.spec.feature_names
     order = "" if names is None else f", in this order: {', '.join(names[:8])}" + (", …" if len(names) > 8 else "")
-    return f"features as they are, float32 (n, {shape}){order}; standardising is part of the exported model"
+    made = "as they are" if predictor.spec.columns is None else "made of columns as said below"
+    return f"features {made}, float32 (n, {shape}){order}; standardising is part of the exported model"
+
+
+def _encoding(predictor: Predictor) -> list[str]:
+    """How a table with words or gaps becomes features; `cadr predict` does it by itself."""
+    lines = []
+    for column in predictor.spec.columns or ():
+        features = "the number"
+        if column.words is not None:
+            features = f"1 for the word that the cell is, 0 for the others: {', '.join(column.words)}"
+        elif column.fill is not None:
+            features = f"the number, or {column.fill:.9g} where it is missing; 1 where it is missing, else 0"
+        lines.append(f"| {_cell(column.name)} | {len(column.features)} | {_cell(features)} |")
+    head = ["", "The features are made of the columns of a table, in this order:", ""]
+    return [*head, "| column | features | what they are |", "|---|--:|---|", *lines] if lines else []
 
 
 def _class_table(predictor: Predictor, last: dict[str, Any] | None, prior: list[float] | None) -> list[str]:

@@ -45,6 +45,8 @@ def convert(value: Any, hint: Any, name: str) -> Any:
         return value
     elif origin is tuple and isinstance(value, list | tuple):
         return tuple(convert(v, arguments[0], name) for v in value)
+    elif dataclasses.is_dataclass(hint) and isinstance(value, dict):
+        return build(typing.cast(type[Any], hint), value)
     elif hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     elif isinstance(hint, type) and isinstance(value, hint) and (hint is bool or not isinstance(value, bool)):

@@ -44,8 +44,11 @@ TABLES = {
     "a decimal comma": ([*ROWS, ["1,5", 1.0, "yes"]], "got '1,5' (decimals are written with a point)"),
     "NA for a missing label": (labelled(ROWS, ["yes", "no", "NA"] * 4), "label 'NA' looks like a missing one"),
     "nan for a missing label": (labelled(ROWS, ["yes", "no", "nan"] * 4), "label 'nan' looks like a missing one"),
-    "a blank cell": ([*ROWS, ["", 1.0, "yes"]], "line 14, column 'a': expected a number, got ''"),
-    "a NaN": ([*ROWS, ["nan", 1.0, "yes"]], "line 14, column 'a': nan is not a finite number"),
+    "a name in every row": (
+        [[f"n{i}", *row[1:]] for i, row in enumerate(ROWS)],
+        "leave it out with --ignore-columns a",
+    ),
+    "a column of gaps": ([["NA", *row[1:]] for row in ROWS], "column 'a' has no value in any row; leave it out with"),
     "a number beyond 32 bits": ([*ROWS, ["1e300", 1.0, "yes"]], "1e300 is not a finite number of 32 bits"),
     "a row that is too short": ([*ROWS, [1.0, 2.0]], "line 14: expected 3 cells, got 2"),
     "no rows": ([], "expected rows of features, found 0 rows"),
@@ -159,6 +162,10 @@ PREDICTIONS = {
     "a word among numbers": (
         lambda f: write_csv(f / "new.csv", COLUMNS, [[1.0, 2.0, 3.0], [1.0, "two", 3.0]]),
         "line 3, column 'q': expected a number, got 'two'",
+    ),
+    "a gap where training had none": (
+        lambda f: write_csv(f / "new.csv", COLUMNS, [[1.0, 2.0, 3.0], [1.0, "", 3.0]]),
+        "line 3, column 'q': there is no number, and the table that was trained on has one in every row; fill it in",
     ),
     "infinity": (lambda f: write_csv(f / "new.csv", COLUMNS, [[1.0, "inf", 3.0]]), "not a finite number"),
     "an array of another width": (lambda f: write_npy(f, np.zeros((3, 5), np.float32)), "3 features, these are 5"),

@@ -455,8 +455,23 @@ several(
     "TableError",
     {
         "with a word": ("a,b,label\n1,2,x\n3,red,y\n", "line 3", "'b'", "'red'"),
-        "with a blank cell": ("a,label\n1,x\n,y\n", "line 3", "'a'", "expected a number, got ''"),
-        "with NaN": ("a,label\n1,x\nnan,y\n", "line 3", "nan is not a finite number"),
+        "with a word among numbers and gaps": ("a,label\n1,x\n,x\n3,y\nabc,y\n", "line 5", "'a'", "got 'abc'; if"),
+        "with a decimal comma": ("a;b;label\n1;red;x\n2;red;x\n12,5;;y\n", "line 4", "got '12,5' (decimals", "point"),
+        "with a column of gaps": ("a,b,label\n1,,x\n2,NA,y\n", "'b' has no value in any row", "--ignore-columns b"),
+        "with infinity beside words": ("a,b,label\n1,u,x\n2,v,y\ninf,,y\n", "line 4", "'a'", "inf is not a finite"),
+        "with a name for every row": (
+            "my name,label\n" + "".join(f"n{i},{'xy'[i % 2]}\n" for i in range(11)),
+            "'my name' holds 11 different words in 11 rows",
+            "--ignore-columns 'my name'",
+        ),
+        "with too many words": (
+            "a,label\n" + "".join(f"n{i % 51},{'xy'[i % 2]}\n" for i in range(2000)),
+            "'a' holds 51 different words in 2,000 rows, too many to learn from",
+        ),
+        "with texts": (
+            "a,label\n" + "".join(f"note {i},{'xy'[i % 2]}\n" for i in range(5000)),
+            "'a' holds more than 1,000 different words in 5,000 rows",
+        ),
         "with infinity": ("a,label\n-inf,x\n2,y\n", "line 2", "-inf is not a finite number"),
         "with a number too large": ("a,label\n1e39,x\n2,y\n", "line 2", "1e39"),
         "with a header alone": ("a,label\n", "0 rows"),
@@ -477,9 +492,10 @@ def parquet(folder, **columns):
 @several(
     "TableError",
     {
-        "with words": ({"a": ["x", "y"], "label": [0, 1]}, "'a' is string"),
-        "with a gap": ({"a": [1.0, None], "label": [0, 1]}, "'a' has no value in row 1"),
-        "with NaN": ({"a": [1.0, float("nan")], "label": [0, 1]}, "'a', row 1: nan"),
+        "with bytes": ({"a": [b"x", b"y"], "label": [0, 1]}, "'a' is binary; features must be numbers or words"),
+        "with a word among numbers": ({"a": ["1", "2", "x"], "label": [0, 1, 0]}, "row 2, column 'a'", "got 'x'; if"),
+        "with a column of gaps": ({"a": [1, 2], "b": [None, None], "label": [0, 1]}, "'b' has no value in any row"),
+        "with infinity and a gap": ({"a": [1.0, None, float("inf")], "label": [0, 1, 1]}, "row 2, column 'a': inf is"),
         "with labels alone": ({"label": [0, 1]}, "0 features"),
     },
     words=("t.parquet",),

@@ -148,10 +148,10 @@ def _check_benchmark(name: str) -> None:
 
 
 def _show(pool: Pool) -> None:
-    from cadr.data.description import class_table, headline
+    from cadr.data.description import class_table, heading
 
     if fancy():
-        print(headline(pool))
+        print(*heading(pool), sep="\n")
         show_table(*class_table(pool))
     else:
         print(pool.describe())

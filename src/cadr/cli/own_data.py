@@ -10,6 +10,7 @@ from cadr.cli.flags import flag
 from cadr.config import CHOICES, Config
 from cadr.data import BENCHMARKS
 from cadr.data.pool import Pool
+from cadr.data.sources.columns import in_words
 from cadr.evaluate.target import diagnosed_target, takes_target
 from cadr.train import defaults as by_size
 from cadr.train.folder import RunFolder
@@ -32,7 +33,7 @@ def settle(flat: dict[str, Any], out: Path) -> tuple[Config, Pool | None]:
 
 
 def choices_in_words(flat: dict[str, Any], config: Config, pool: Pool) -> list[str]:
-    """What was chosen for somebody who did not say, as the flags that would say otherwise."""
+    """What was chosen for somebody who did not say, as flags that would say otherwise; what a table was taken for."""
     settled = config.to_dict()
     chosen = [f"{flag(name)} {_words(settled[name])}" for name in CHOSEN if name not in flat and settled.get(name)]
     words = [f"Chosen by the data: {' '.join(chosen)}"] if chosen else []
@@ -40,7 +41,7 @@ def choices_in_words(flat: dict[str, Any], config: Config, pool: Pool) -> list[s
         words.append("The target is the classes' shares as cadr diagnose estimates them; say so if you know better.")
     if pool.kind == "image" and "flip" not in flat:
         words.append("Half of the images are mirrored: add --no-flip where left and right matter, as in letters.")
-    return words
+    return [*words, *in_words(pool.columns or ())]
 
 
 def complete(flat: dict[str, Any], algorithms: Sequence[str]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:

@@ -70,6 +70,9 @@ def run(namespace: Namespace) -> int:
     print(f"\n{counted(found.rows, 'row')} in {seconds:.1f} s, written to {namespace.out}.")
     if found.caution:
         print(found.caution)
+    if found.unseen:
+        columns = ", ".join(f"{name!r} ({counted(rows, 'row')})" for name, rows in found.unseen.items())
+        print(f"Words that the training table does not have were taken for blank cells, in the column {columns}.")
     if found.labelled:
         where = ": look at the rows whose `disagrees` is yes, the most probable first" if found.disagreements else ""
         print(f"Of {counted(found.labelled, 'label')} the model disagrees with {found.disagreements:,}{where}.")

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cadr.data.sources.columns import in_words
+
 if TYPE_CHECKING:
     from cadr.data.pool import Pool
 
@@ -14,12 +16,18 @@ WIDTH = 20  # characters of the longest bar: the table of CIFAR-10 then fits a t
 
 def describe(pool: Pool) -> str:
     """One line about the whole and one per class: how many labels, how many rows of the stream where it is known."""
-    return "\n".join([headline(pool), "", *_table(*class_table(pool))])
+    return "\n".join([*heading(pool), "", *_table(*class_table(pool))])
+
+
+def heading(pool: Pool) -> list[str]:
+    """One line about the whole, and what was made of columns that are not just numbers."""
+    return [headline(pool), *in_words(pool.columns or ())]
 
 
 def headline(pool: Pool) -> str:
     n, shape = len(pool.labels), pool.examples.shape[1:]
     what = f"images of {shape[0]}×{shape[1]} pixels" if pool.kind == "image" else f"rows of {shape[0]} features"
+    what += "" if pool.columns is None else f" from {len(pool.columns)} columns"
     parts = [
         f"{pool.name}: {n:,} {what}, {pool.num_classes} classes",
         f"{pool.num_labelled:,} labelled ({100 * pool.num_labelled / n:.3g} %)",

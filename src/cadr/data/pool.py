@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from cadr.data.description import describe
 from cadr.data.reason import listed
+from cadr.data.sources.columns import Column
 from cadr.errors import DataError
 
 MISSING = -1
@@ -39,6 +40,7 @@ class Pool:
     hidden_labels: NDArray[np.int64] | None = None  # the truth where a benchmark knows it: for evaluation only
     stream: NDArray[np.int64] | None = None  # rows of the unlabelled stream; None: every row
     feature_names: tuple[str, ...] | None = None
+    columns: tuple[Column, ...] | None = None  # of a table with words or gaps, which became more features than columns
     identifiers: tuple[str, ...] | None = field(default=None, repr=False)  # what the rows are called: file names, ids
 
     def __post_init__(self) -> None:

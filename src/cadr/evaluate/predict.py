@@ -35,6 +35,7 @@ class Predicted(NamedTuple):
     lacking: Counter[str]  # labels that name a class which the model does not have; all of them are disagreements
     counts: dict[str, int]  # rows predicted to be of each class
     caution: str  # what to know before believing the probabilities; blank: nothing
+    unseen: Counter[str]  # rows of a column whose word the training table does not have
 
 
 def predict_file(
@@ -78,6 +79,7 @@ def predict_file(
     counts = np.zeros(len(names), dtype=np.int64)
     rows = labelled = disagreements = 0
     lacking: Counter[str] = Counter()
+    unseen: Counter[str] = Counter()
     writer = _csv if out.suffix.lower() == ".csv" else _parquet
     with writer(out, opened, new) as write:
         for block in opened.blocks:
@@ -89,9 +91,10 @@ def predict_file(
             if block.labels is not None and wrong is not None:
                 labelled, disagreements = labelled + int((block.labels != "").sum()), disagreements + int(wrong.sum())
                 lacking.update(label for label in block.labels[wrong] if label not in predictor.class_names)
+            unseen.update(block.unseen)
             progress(rows)
     by_class = dict(zip(predictor.class_names, counts.tolist(), strict=True))
-    return Predicted(rows, labelled, disagreements, lacking, by_class, predictor.calibration.caution)
+    return Predicted(rows, labelled, disagreements, lacking, by_class, predictor.calibration.caution, +unseen)
 
 
 def _best(predictor: Predictor, block: Block, top: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:

@@ -77,7 +77,7 @@ class Predictor:
     def wanted(self) -> Wanted:
         """How data to predict on are read."""
         spec, source = self.spec, self.config.source
-        return Wanted(spec.shape, spec.class_names, spec.feature_names, source.label_column, source.image_size)
+        return Wanted(spec.shape, spec.class_names, spec.table, source.label_column, source.image_size)
 
     @torch.inference_mode()
     def logits(self, examples: NDArray[Any]) -> Tensor:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cadr.data.pool import Pool
+from cadr.data.sources.columns import Column
 from cadr.errors import CheckpointError
 from cadr.tables import build
 from cadr.train.inputs import Inputs
@@ -26,6 +27,7 @@ class InputSpec:
     feature_names: tuple[str, ...] | None = None
     centre: tuple[float, ...] | None = None  # features are standardised: (x − centre) / scale
     scale: tuple[float, ...] | None = None
+    columns: tuple[Column, ...] | None = None  # how a table with words or gaps became features
 
     @staticmethod
     def of(pool: Pool, inputs: Inputs, validated: bool) -> InputSpec:
@@ -41,12 +43,19 @@ class InputSpec:
             feature_names=pool.feature_names,
             centre=None if inputs.centre is None else tuple(inputs.centre.tolist()),
             scale=None if inputs.scale is None else tuple(inputs.scale.tolist()),
+            columns=pool.columns,
         )
 
     @property
     def model_shape(self) -> tuple[int, ...]:
         """As the model sees an example: channels first."""
         return (self.shape[-1], *self.shape[:-1]) if self.kind == "image" else self.shape
+
+    @property
+    def table(self) -> tuple[Column, ...] | None:
+        """The columns that a table to predict on needs; None: the data had no columns with names."""
+        plain = None if self.feature_names is None else tuple(map(Column, self.feature_names))
+        return plain if self.columns is None else self.columns
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self), indent=1) + "\n"
@@ -65,6 +74,8 @@ class InputSpec:
         whole = len(spec.shape) == (1 if features else 3) and len(spec.labels) == len(spec.class_names) >= 2
         if features:
             whole = whole and all(v is not None and len(v) == spec.shape[0] for v in (spec.centre, spec.scale))
+            made = spec.table and sum(len(column.features) for column in spec.table)
+            whole = whole and made in (None, spec.shape[0])
         if not whole or spec.kind not in ("image", "features"):
             raise CheckpointError(f"{path} contradicts itself; train the run again.")
         return spec

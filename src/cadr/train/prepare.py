@@ -153,6 +153,8 @@ def fingerprint(pool: Pool) -> str:
     """Tells when other data are behind the same name, without reading all of them."""
     digest = hashlib.sha256(repr((pool.examples.shape, pool.class_names)).encode())
     digest.update(np.ascontiguousarray(pool.labels).tobytes())
+    if pool.columns is not None:  # other words or another median: the features mean something else
+        digest.update(repr(pool.columns).encode())
     return digest.hexdigest()
 
 

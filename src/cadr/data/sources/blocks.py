@@ -6,7 +6,7 @@ kept, and come back beside the predictions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from cadr.data.home import at_home
 from cadr.data.pool import chunks
 from cadr.data.reason import listed
 from cadr.data.sources.arrays import as_examples, label_texts, read_npy, read_npz
+from cadr.data.sources.columns import Column
 from cadr.data.sources.csv_file import CSV_SUFFIXES
 from cadr.data.sources.folder import LABELS, images_under, labelled_files
 from cadr.data.sources.images import decode_all, resize_all
@@ -40,7 +41,7 @@ class Wanted:
 
     shape: tuple[int, ...]  # of an example: (h, w, 3) or (d,)
     class_names: tuple[str, ...]
-    feature_names: tuple[str, ...] | None = None
+    columns: tuple[Column, ...] | None = None  # of the table that was trained on; None: it was no table
     label_column: str = "label"
     image_size: int | None = None  # to which images of other sizes are brought
 
@@ -56,6 +57,7 @@ class Block(NamedTuple):
     examples: NDArray[Any]
     labels: Names | None  # blank where missing
     kept: list[Any]  # one list, or Arrow array, per column of `Blocks.columns`
+    unseen: Mapping[str, int] = {}  # rows of a column with a word that training has not seen
 
 
 class Blocks(NamedTuple):

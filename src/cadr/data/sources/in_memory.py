@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cadr.data.reason import reason
-from cadr.data.sources.table import label_text
+from cadr.data.sources.labels import label_text
 from cadr.errors import DataError
 
 

@@ -121,6 +121,13 @@ def label_spelling(text: str) -> str:
     return plain if whole is None else whole[1]
 
 
+def label_text(value: Any) -> str:
+    """Labels with gaps are often kept as floating point, where the gaps are NaN."""
+    if value is None or value != value:
+        return ""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+
+
 def _first_unused(parts: list[NDArray[Any]], highest: int) -> int | None:
     """The first of the numbers 0 … highest that no label is."""
     used = np.zeros(highest + 1, dtype=bool)

@@ -1,0 +1,109 @@
+"""The cells of a column, some rows at a time, as values: numbers, NaN where missing, or positions among known words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cadr.data.sources.columns import Column
+from cadr.data.sources.labels import label_spelling, label_text
+from cadr.errors import DataError
+
+Cells = list[str] | NDArray[np.float64]  # text, blank where missing; or numbers, NaN where missing
+Where = Callable[[int], str]  # says where a row stands: "wine.csv, line 7"
+
+LARGEST = float(np.finfo(np.float32).max)
+BLANK, UNSEEN = -1, -2  # in place of a position among the words
+# What R, pandas, spreadsheets and databases write for a missing number, in any case.
+_NO_NUMBER = ("", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?")
+NO_NUMBER = sorted({spelt(word) for word in _NO_NUMBER for spelt in (str.lower, str.upper, str.title)} | {"NaN"})
+_MEANING = {"true": 1.0, "false": 0.0, **dict.fromkeys(_NO_NUMBER, math.nan)}
+
+
+class TableError(DataError):
+    """A table is not features, numbers or words, with a label column."""
+
+
+def values(column: Column, cells: Cells, where: Where) -> NDArray[Any]:
+    """What `encode` takes. Raises where the cells are not what the column is known to hold."""
+    if column.words is not None:
+        return _positions(cells, column.words)
+    numbers = cells if isinstance(cells, np.ndarray) else _numbers(column, cells, where)
+    large = np.flatnonzero(np.abs(numbers) > LARGEST)
+    if len(large):
+        cell = str(cells[large[0]]).strip()
+        raise TableError(f"{_place(column, where, large[0])}: {cell} is not a finite number of 32 bits")
+    gaps = np.flatnonzero(np.isnan(numbers))
+    if len(gaps) and column.fill is None:
+        raise TableError(
+            f"{_place(column, where, gaps[0])}: there is no number, and the table that was trained on has one in every "
+            "row; fill it in, or leave the row out"
+        )
+    return numbers
+
+
+def lines_of(path: Path, lines: list[tuple[int, list[str]]]) -> Where:
+    return lambda row: f"{path}, line {lines[row][0]}"
+
+
+def rows_from(path: Path, start: int) -> Where:
+    return lambda row: f"{path}, row {start + row}"
+
+
+def as_number(cell: str) -> float | None:
+    """NaN where the number is missing, None if it is none; pandas writes True and False, R writes TRUE and FALSE."""
+    try:
+        return float(cell)
+    except ValueError:
+        return _MEANING.get(cell.strip().lower())
+
+
+def not_a_number(cell: str) -> str:
+    comma = " (decimals are written with a point)" if cell.strip().replace(",", "", 1).isdecimal() else ""
+    return f"expected a number, got {cell!r}{comma}"
+
+
+def arrow_cells(array: Any) -> Cells | None:
+    """The cells of an Arrow array; None if it holds neither numbers nor words."""
+    pyarrow = import_module("pyarrow")
+    kind, types = array.type, pyarrow.types
+    if types.is_dictionary(kind):  # what pandas makes of a categorical column
+        return arrow_cells(array.dictionary_decode())
+    if types.is_string(kind) or types.is_large_string(kind):
+        return ["" if text is None else text for text in array.to_pylist()]
+    if types.is_null(kind):
+        return np.full(len(array), np.nan)
+    if types.is_boolean(kind):
+        array = array.cast(pyarrow.int8())  # with gaps it would become Python's objects
+    elif not types.is_integer(kind) and not types.is_floating(kind):
+        return None
+    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _numbers(column: Column, cells: list[str], where: Where) -> NDArray[np.float64]:
+    """One pass over all cells, and a second, slow one for gaps, truth values and mistakes."""
+    try:
+        return np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))
+    except ValueError:
+        found = list(map(as_number, cells))
+    if None in found:
+        row = found.index(None)
+        raise TableError(f"{_place(column, where, row)}: {not_a_number(cells[row])}")
+    return np.array(found, dtype=np.float64)
+
+
+def _positions(cells: Cells, words: tuple[str, ...]) -> NDArray[np.int64]:
+    texts = cells if isinstance(cells, list) else list(map(label_text, cells.tolist()))
+    position = {"": BLANK, **{word: i for i, word in enumerate(words)}}
+    found = {text: position.get(label_spelling(text), UNSEEN) for text in set(texts)}
+    return np.fromiter(map(found.__getitem__, texts), dtype=np.int64, count=len(texts))
+
+
+def _place(column: Column, where: Where, row: int) -> str:
+    return f"{where(int(row))}, column {column.name!r}"
