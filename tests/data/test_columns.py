@@ -113,6 +113,11 @@ def test_space_and_accents_make_no_other_word(tmp_path):
     assert open_data(write(tmp_path / "t.csv", [words], ["a"])).columns == (Column("a", ("grün", "rot")),)
 
 
+def test_a_third_word_beside_true_and_false_is_a_word(tmp_path):
+    cells = ["True", "False", "unknown", ""] * (N // 4)
+    assert open_data(write(tmp_path / "t.csv", [cells], ["a"])).columns == (Column("a", ("False", "True", "unknown")),)
+
+
 def test_few_words_in_few_rows_are_features(tmp_path):
     (tmp_path / "t.csv").write_text("a,label\nred,x\nblue,y\n")
     assert open_data(tmp_path / "t.csv").examples.tolist() == [[0, 1], [1, 0]]
@@ -134,5 +139,5 @@ def test_what_was_made_of_the_columns_is_said(tmp_path):
     assert pool.describe().splitlines()[:3] == [
         "t: 300 rows of 11 features from 5 columns, 3 classes; 225 labelled (75 %); 300 in the unlabelled stream",
         "Columns of words, every word a feature: colour (blue, light, grün, red), shop (38, NA, north).",
-        f"Gaps filled with the median and marked by a feature: size ({size:.4g}), damaged ({damaged:g}).",
+        f"Gaps filled with the median and marked by a feature: size ({size:g}), damaged ({damaged:g}).",
     ]

@@ -23,7 +23,8 @@ BLANK, UNSEEN = -1, -2  # in place of a position among the words
 # What R, pandas, spreadsheets and databases write for a missing number, in any case.
 _NO_NUMBER = ("", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?")
 NO_NUMBER = sorted({spelt(word) for word in _NO_NUMBER for spelt in (str.lower, str.upper, str.title)} | {"NaN"})
-_MEANING = {"true": 1.0, "false": 0.0, **dict.fromkeys(_NO_NUMBER, math.nan)}
+TRUTH = {"true": 1.0, "false": 0.0}
+_MEANING = {**TRUTH, **dict.fromkeys(_NO_NUMBER, math.nan)}
 
 
 class TableError(DataError):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cadr.data.sources.cells import Cells, TableError, Where, as_number, not_a_number
+from cadr.data.sources.cells import TRUTH, Cells, TableError, Where, as_number, not_a_number
 from cadr.data.sources.columns import Column
 from cadr.data.sources.labels import label_spelling
 
@@ -29,6 +29,7 @@ class Survey:
     def __init__(self, name: str) -> None:
         self.name = name
         self.rows = self.gaps = 0  # gaps: cells that say nothing where numbers are expected
+        self.truths = 0  # among the numbers
         self.numbers = array("d")
         self.words: set[str] = set()
         self.first_word = ""  # the first cell that is no number, in a sentence
@@ -44,6 +45,7 @@ class Survey:
             number = as_number(cell)
             if number is not None and not math.isnan(number):
                 self.numbers.extend([number] * count)
+                self.truths += count if cell.strip().lower() in TRUTH else 0
             elif number is not None:
                 self.gaps += count
             elif not self.first_word:
@@ -58,7 +60,7 @@ class Survey:
             raise TableError(f"{path}: column {self.name!r} has no value in any row; leave it out with {leave_out}")
         if len(self.numbers) == filled:
             return Column(self.name, fill=float(np.median(np.frombuffer(self.numbers))) if self.gaps else None)
-        if 2 * len(self.numbers) >= filled:
+        if 2 * (len(self.numbers) - self.truths) >= filled:
             raise TableError(f"{self.first_word}; if the column is no feature, leave it out with --ignore-columns")
         different = len(self.words)
         if different > MOST_WORDS or different > max(FEW_WORDS, filled / 2):
