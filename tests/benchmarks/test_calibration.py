@@ -17,9 +17,9 @@ def test_pages_show_the_record(page):
 
 
 def _cell(cell):
-    """Good probabilities of one run in five become worse in one cell (docs/calibration.md): to be mended."""
+    """In one cell chance makes good probabilities of one run in five worse; docs/calibration.md says how."""
     worse = (cell["case"], cell["labels"]) == ("digits, small convolutional net", 500)
-    marks = pytest.mark.xfail(strict=True, reason="one of five runs gets worse") if worse else ()
+    marks = pytest.mark.xfail(strict=True, reason="one of five runs has every held-out label right by chance") if worse else ()
     return pytest.param(cell, id=f"{cell['case']}, {cell['labels']} labels", marks=marks)
 
 
