@@ -18,9 +18,11 @@ LABELLED = np.array(COUNTS) / sum(COUNTS)
 
 
 def _two_views(seed, step=0):
-    """Two strong views follow one another."""
-    batch = views(seed, step=step)
-    return batch._replace(strong=torch.cat((batch.strong, views(seed + 100).strong)))
+    """Two strong views follow one another, and a strong view of the labelled rows their weak one."""
+    batch, more = views(seed, step=step), views(seed + 100)
+    return batch._replace(
+        labelled=torch.cat((batch.labelled, more.labelled)), strong=torch.cat((batch.strong, more.strong))
+    )
 
 
 @pytest.mark.parametrize("tau", [2.0, 1.0])
@@ -39,7 +41,7 @@ def test_values_gradients_and_distributions_over_several_periods(tau):
         labels = batch.labels.numpy()
 
         def supervised(logits, shift=shift, once=once, labels=labels):
-            return once * cross_entropy(logits + shift, labels)
+            return once * cross_entropy(logits + shift, np.concatenate([labels, labels]))
 
         def consistency(logits, shift=shift, targets=predicted, used=used):
             rows = rivals.soft_cross_entropy(logits + shift, np.concatenate([targets, targets]))
@@ -94,7 +96,9 @@ def test_a_class_nobody_predicts_stays_finite():
     assert all(term.isfinite() for term in output.terms.values())
 
 
-@pytest.mark.parametrize(("field", "value"), [("threshold", 2.0), ("updates", 0), ("update_momentum", 1.1)])
+@pytest.mark.parametrize(
+    ("field", "value"), [("threshold", 2.0), ("updates", 0), ("update_momentum", 1.1), ("labelled_views", 0)]
+)
 def test_settings_out_of_range_are_refused(field, value):
     with pytest.raises(ConfigError, match=field):
         SimPro(**{field: value})

@@ -21,9 +21,11 @@ def mlp(inputs, classes, width=32, seed=0):
 
 def batch(classes=4, labelled=6, unlabelled=20, features=5, seed=0, algorithm=None):
     """Random views, as many as the algorithm asks for (one weak and one strong if none is given)."""
-    weak, strong = (1, 1) if algorithm is None else (algorithm.weak_views, algorithm.strong_views)
+    seen, weak, strong = 1, 1, 1
+    if algorithm is not None:
+        seen, weak, strong = algorithm.labelled_views, algorithm.weak_views, algorithm.strong_views
     random = torch.Generator().manual_seed(seed)
-    sizes = [labelled, weak * unlabelled, strong * unlabelled]
+    sizes = [seen * labelled, weak * unlabelled, strong * unlabelled]
     x = torch.randn(sum(sizes), features, generator=random)
     labels = torch.randint(0, classes, (labelled,), generator=random)
     first, weak_rows, strong_rows = x.split(sizes)

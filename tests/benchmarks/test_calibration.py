@@ -19,7 +19,11 @@ def test_pages_show_the_record(page):
 def _cell(cell):
     """In one cell chance makes good probabilities of one run in five worse; docs/calibration.md says how."""
     worse = (cell["case"], cell["labels"]) == ("digits, small convolutional net", 500)
-    marks = pytest.mark.xfail(strict=True, reason="one of five runs has every held-out label right by chance") if worse else ()
+    marks = (
+        pytest.mark.xfail(strict=True, reason="one of five runs has every held-out label right by chance")
+        if worse
+        else ()
+    )
     return pytest.param(cell, id=f"{cell['case']}, {cell['labels']} labels", marks=marks)
 
 

@@ -79,7 +79,9 @@ def test_step_equals_a_plain_loop(name):
         weak_views, strong_views = algorithm.weak_views, algorithm.strong_views
         weak = [views.weak(then, key) for key in (keys[1], *keys[5 : 5 + weak_views - 1])]
         strong = [views.strong_view(then, key, {}) for key in (keys[2], *keys[5 + weak_views :])][:strong_views]
-        parts = [views.weak(first, keys[0]), torch.cat(weak), torch.cat([then[:0], *strong])]
+        more = keys[5 + weak_views + strong_views :][: algorithm.labelled_views - 1]
+        seen = [views.weak(first, keys[0]), *(views.strong_view(first, key, {}) for key in more)]
+        parts = [torch.cat(seen), torch.cat(weak), torch.cat([then[:0], *strong])]
         a, b, c = (to_model(part) for part in parts)
         truth = torch.tensor(pool.labels[labelled])
         batch = Batch(a, truth, b, c, torch.tensor(position), keys[4], torch.tensor(k))

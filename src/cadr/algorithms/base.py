@@ -44,7 +44,7 @@ class Facts:
 class Batch(NamedTuple):
     """Views ready for the model. Several views of the same U examples follow one another: `weak.chunk(weak_views)`."""
 
-    labelled: Tensor
+    labelled: Tensor  # labelled_views · B rows
     labels: Tensor
     weak: Tensor  # weak_views · U rows
     strong: Tensor  # strong_views · U rows
@@ -72,6 +72,11 @@ class Algorithm(ABC):
     @abstractmethod
     def loss(self, model: Model, batch: Batch, state: State) -> Output:
         """One step."""
+
+    @property
+    def labelled_views(self) -> int:
+        """Views of each labelled example: a weak one, and strong ones after it."""
+        return 1
 
     @property
     def weak_views(self) -> int:

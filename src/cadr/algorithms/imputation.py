@@ -28,10 +28,10 @@ from cadr.functional import Imputed, cross_entropy, impute, predictions, thresho
 class Step(NamedTuple):
     """What is at hand when the terms of the objective are computed."""
 
-    labelled: Tensor  # (B, C) logits
+    labelled: Tensor  # (B, C) logits, or those of several views, one after another
     labels: Tensor  # (B,)
     weak: Tensor  # (U, C) logits of the unlabelled weak views
-    strong: Tensor  # (U, C) logits of the unlabelled strong views
+    strong: Tensor  # (U, C) logits of the unlabelled strong views, or of several
     batch: Batch
     state: State  # before this step: CAP's marginal has the value of state["prior"]
     seen: State  # with this batch's weak views in its averages: thresholds and pseudo-labels come from it

@@ -2,7 +2,7 @@
 Learning", ICML 2024): EM in which the class distribution of the unlabelled data is a parameter like any other.
 
 Pseudo-labels come from f + τ log π_u; the losses are of f + τ log π, π being that of all rows seen; f itself, for
-balanced classes, is what is tested. The labelled rows are seen in one (weak) view here, the published code has two.
+balanced classes, is what is tested.
 
 That every row weighs the same, labelled or not, is the derivation's, and in the published settings gives the labelled
 loss a weight of 0.23 to 1. A few labels among very many rows would get next to none (0.02 for 143 of 50,000 at a ratio
@@ -38,6 +38,7 @@ class SimPro(Imputation):
     least_labelled_weight: float = option(
         0.23, "The labelled loss weighs at least this; 0 for rows that all weigh alike."
     )
+    labelled_views: int = option(2, "Views of each labelled example: a weak one, and strong ones.")
     strong_views: int = option(2, "Strong views of each unlabelled example.")
 
     def __post_init__(self) -> None:
@@ -46,6 +47,7 @@ class SimPro(Imputation):
         check_range("updates", self.updates, 1, float("inf"))
         check_range("update_momentum", self.update_momentum, 0.0, 1.0)
         check_range("least_labelled_weight", self.least_labelled_weight, 0.0, float("inf"))
+        check_range("labelled_views", self.labelled_views, 1, float("inf"))
         check_range("strong_views", self.strong_views, 1, float("inf"))
 
     def init(self, facts: Facts) -> State:
@@ -72,12 +74,13 @@ class SimPro(Imputation):
     def terms(self, step: Step) -> Terms:
         """A labelled row weighs as much as an unlabelled one, however often either is drawn; or more, see above."""
         adjustment = self.adjustment(step.state["mixed_prior"])
-        once = step.state["labels_per_row"] * (step.weak.shape[0] / step.labelled.shape[0])
+        once = step.state["labels_per_row"] * (step.weak.shape[0] / step.labels.shape[0])
         weight = once.clamp(min=self.least_labelled_weight)
+        labels = step.labels.repeat(step.labelled.shape[0] // step.labels.shape[0])
         views = step.strong.shape[0] // step.weak.shape[0]
         unlabelled = cross_entropy(step.strong + adjustment, step.predicted.repeat(views, 1))
         return {
-            "supervised": weight * cross_entropy(step.labelled + adjustment, step.labels).mean(),
+            "supervised": weight * cross_entropy(step.labelled + adjustment, labels).mean(),
             "unlabelled": self.lambda_u * (step.imputed.mask.repeat(views) * unlabelled).mean(),
         }
 

@@ -278,7 +278,7 @@ class Run:
         return {
             "seconds": round(spent["seconds"], 3),
             "steps_per_second": round(pace, 2),
-            "images_per_second": round(pace * training.batch * (1 + views * training.ratio), 1),
+            "images_per_second": round(pace * training.batch * (algorithm.labelled_views + views * training.ratio), 1),
             "memory_gib": round(spent["peak_memory_gib"], 3),
         }
 

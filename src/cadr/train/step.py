@@ -141,13 +141,15 @@ class Step:
 
     def _make_batch(self, step: Tensor) -> Batch:
         inputs, weak_views, strong_views = self.inputs, self.algorithm.weak_views, self.algorithm.strong_views
-        keys = draw.keys(self.training.seed, step, _MORE + weak_views + strong_views)
+        others = _MORE + weak_views + strong_views
+        keys = draw.keys(self.training.seed, step, others + self.algorithm.labelled_views - 1)
         weak_keys = [keys[_WEAK], *keys[_MORE : _MORE + weak_views - 1]]
-        strong_keys = [keys[_STRONG], *keys[_MORE + weak_views :]][:strong_views]
+        strong_keys = [keys[_STRONG], *keys[_MORE + weak_views : others]][:strong_views]
         labelled, position = self.rows.of(step)
         seen, unseen = inputs.examples[labelled], inputs.examples[inputs.stream[position]]
+        more = [self.views.strong_view(seen, key, self.view_state) for key in keys[others:]]
         views = (
-            self.views.weak(seen, keys[_WEAK_LABELLED]),
+            _stacked(seen, [self.views.weak(seen, keys[_WEAK_LABELLED]), *more]),
             _stacked(unseen, [self.views.weak(unseen, key) for key in weak_keys]),
             _stacked(unseen, [self.views.strong_view(unseen, key, self.view_state) for key in strong_keys]),
         )
