@@ -22,7 +22,7 @@ from cadr.data.sources.arrays import as_examples, label_texts, read_npy, read_np
 from cadr.data.sources.columns import Column
 from cadr.data.sources.csv_file import CSV_SUFFIXES
 from cadr.data.sources.folder import LABELS, images_under, labelled_files
-from cadr.data.sources.images import decode_all, resize_all
+from cadr.data.sources.images import Unreadable, check_readable, decode_readable, resize_all
 from cadr.data.sources.label_names import Names, names_of_numbers, names_of_texts
 from cadr.data.sources.labels import whole_numbers
 from cadr.errors import DataError
@@ -177,11 +177,16 @@ def _folder(root: Path, labels: Path | None, wanted: Wanted) -> Blocks:
     called = names_of_texts(texts, wanted.class_names)
 
     def blocks() -> Iterator[Block]:
+        unreadable: Unreadable = []
         for start in range(0, len(files), IMAGES):
             part = slice(start, start + IMAGES)
-            examples = decode_all(files[part], wanted.image_size)
+            examples, more = decode_readable(files[part], wanted.image_size)
+            unreadable += more
+            if unreadable:
+                continue  # all of them are named together, after which no prediction is kept
             wanted.check(str(files[start]), examples)
             yield Block(examples, called[part], [[n.as_posix() for n in names[part]]])
+        check_readable(unreadable, len(files))
 
     return Blocks(["file"], bool((called != "").any()), blocks(), {})
 

@@ -60,12 +60,13 @@ def _by_class(root: Path, size: int | None) -> Pool:
         files += more
         labels += [MISSING] * len(more)
     test_files, test_labels = _test(test_root, names)
+    images = decode_all([*files, *test_files], size)  # together, so that all which cannot be read are named at once
     return Pool(
-        examples=decode_all(files, size),
+        examples=images[: len(files)],
         labels=np.array(labels, dtype=np.int64),
         class_names=names,
         name=root.resolve().name,
-        test_examples=decode_all(test_files, size) if test_files else None,
+        test_examples=images[len(files) :] if test_files else None,
         test_labels=np.array(test_labels, dtype=np.int64) if test_files else None,
         identifiers=_relative(root, files),
     )

@@ -35,8 +35,18 @@ class ImageError(DataError):
     """An image cannot be decoded, or does not fit the others."""
 
 
+Unreadable = list[tuple[Path, ImageError]]
+
+
 def decode_all(paths: Sequence[Path], size: int | None = None) -> NDArray[np.uint8]:
     """(n, h, w, 3). With a size every image is squeezed to size × size; without one all must be alike already."""
+    images, unreadable = decode_readable(paths, size)
+    check_readable(unreadable, len(paths))
+    return images
+
+
+def decode_readable(paths: Sequence[Path], size: int | None = None) -> tuple[NDArray[np.uint8], Unreadable]:
+    """As `decode_all`, with the images that cannot be read beside: their rows are left as they happen to be."""
     check_size(size)
     if not paths:
         raise ImageError("there are no images to read")
@@ -62,8 +72,7 @@ def decode_all(paths: Sequence[Path], size: int | None = None) -> NDArray[np.uin
         except DataError:
             pool.shutdown(cancel_futures=True)
             raise
-    _check_readable(paths, outcomes)
-    return images
+    return images, [(path, error) for path, error in zip(paths, outcomes, strict=True) if error is not None]
 
 
 def _example(paths: Sequence[Path], size: int | None) -> tuple[Path, tuple[int, ...]]:
@@ -76,16 +85,16 @@ def _example(paths: Sequence[Path], size: int | None) -> tuple[Path, tuple[int, 
     return paths[0], (size or 1, size or 1, 3)
 
 
-def _check_readable(paths: Sequence[Path], outcomes: list[ImageError | None]) -> None:
+def check_readable(unreadable: Unreadable, total: int) -> None:
     """Name the images that cannot be read, so that they can be dealt with in one go."""
-    bad = [(path, error) for path, error in zip(paths, outcomes, strict=True) if error is not None]
-    if len(bad) == 1:
-        raise bad[0][1]
-    if bad:
-        more = f" and {len(bad) - SHOWN} more" if len(bad) > SHOWN else ""
+    if len(unreadable) == 1:
+        raise unreadable[0][1]
+    if unreadable:
+        more = f" and {len(unreadable) - SHOWN:,} more" if len(unreadable) > SHOWN else ""
         raise ImageError(
-            f"{len(bad):,} of {len(paths):,} images cannot be read: {', '.join(str(p) for p, _ in bad[:SHOWN])}{more}; "
-            f"mend them or take them away (of the first: {bad[0][1]})"
+            f"{len(unreadable):,} of {total:,} images cannot be read: "
+            f"{', '.join(str(path) for path, _ in unreadable[:SHOWN])}{more}; "
+            f"mend them or take them away (of the first: {unreadable[0][1]})"
         )
 
 
