@@ -19,6 +19,7 @@ from cadr.data.pool import Pool
 from cadr.errors import CheckpointError
 from cadr.estimate.calibration import calibrate
 from cadr.train import checkpoint, input_spec
+from cadr.train.clock import Clock
 from cadr.train.folder import RunFolder
 from cadr.train.generations import Generations
 from cadr.train.input_spec import InputSpec
@@ -32,7 +33,6 @@ from cadr.train.report import (
     duration,
     evaluation_points,
     listed,
-    peak_memory_gib,
     rounded,
     scores,
     stopping_points,
@@ -78,10 +78,9 @@ class Run:
         self.stops = sorted({*stopping_points(self.training), *self.generations.stops})
         self.step = self._begin()
         self.watch = Watch(prepared.pool.class_names, self.training.steps)
-        self.begun = self.saved = time.perf_counter()
+        self.clock = Clock(self.step.device)
+        self.saved = time.perf_counter()
         self.logged = 0  # the step of the last log record
-        self.before: dict[str, float] = {"seconds": 0.0, "step_seconds": 0.0, "peak_memory_gib": 0.0}
-        self.step_seconds = 0.0
         self.whole = True  # all of it is at the end of one and the same step
 
     def _begin(self) -> Step:
@@ -136,9 +135,9 @@ class Run:
             return
         with self._undivided() as interrupt:
             self._advance(done + 1, interrupt)  # the first step is slower than the others
-            before = self.step_seconds
+            before = self.clock.step_seconds
             self._advance(done + 2, interrupt)
-            seconds = (self.step_seconds - before) * left
+            seconds = (self.clock.step_seconds - before) * left
         if interrupt.requested:
             raise KeyboardInterrupt
         if seconds > _WORTH_SAYING:
@@ -164,7 +163,7 @@ class Run:
             tensors, facts = found
             try:
                 self.watch.load(facts["watch"])
-                self.before, self.logged = dict(facts["before"]), int(facts["logged"])
+                self.clock.before, self.logged = dict(facts["before"]), int(facts["logged"])
             except (KeyError, TypeError, ValueError):
                 raise CheckpointError(
                     f"The checkpoint of {self.folder.path} is none of a run; start a new one."
@@ -183,7 +182,7 @@ class Run:
         facts = {
             "data": fingerprint(self.prepared.pool),
             "watch": self.watch.facts(),
-            "before": self._spent(),
+            "before": self.clock.spent(),
             "logged": self.logged,
         }
         checkpoint.save(self.folder.path, self.step.tensors() | self.generations.tensors(), facts)
@@ -192,11 +191,8 @@ class Run:
     def _advance(self, stop: int, interrupt: Deferred) -> None:
         steps = stop - self.step.done
         self.step.start(steps)
-        clock = time.perf_counter()
-        self.step.advance(steps, lambda: interrupt.requested)
-        if self.step.device.type == "cuda":
-            torch.cuda.synchronize(self.step.device)
-        self.step_seconds += time.perf_counter() - clock
+        with self.clock.steps():
+            self.step.advance(steps, lambda: interrupt.requested)
 
     def _report(self) -> list[Record]:
         """All that is said at a stop."""
@@ -263,27 +259,13 @@ class Run:
             "message": " ".join(words),
         }
 
-    def _spent(self) -> dict[str, float]:
-        """Over all processes that have worked on this run."""
-        return {
-            "seconds": self.before["seconds"] + time.perf_counter() - self.begun,
-            "step_seconds": self.before["step_seconds"] + self.step_seconds,
-            "peak_memory_gib": max(self.before["peak_memory_gib"], peak_memory_gib(self.step.device)),
-        }
-
     def _timing(self) -> dict[str, float]:
-        spent, training, algorithm = self._spent(), self.training, self.step.algorithm
-        views = algorithm.weak_views + algorithm.strong_views
-        pace = self.step.done / spent["step_seconds"]
-        return {
-            "seconds": round(spent["seconds"], 3),
-            "steps_per_second": round(pace, 2),
-            "images_per_second": round(pace * training.batch * (algorithm.labelled_views + views * training.ratio), 1),
-            "memory_gib": round(spent["peak_memory_gib"], 3),
-        }
+        algorithm, training = self.step.algorithm, self.training
+        unlabelled = training.ratio * (algorithm.weak_views + algorithm.strong_views)
+        return self.clock.timing(self.step.done, training.batch * (algorithm.labelled_views + unlabelled))
 
     def _result(self) -> dict[str, Any]:
-        prepared, spent = self.prepared, self._spent()
+        prepared, spent = self.prepared, self.clock.spent()
         evaluations = [record for record in self.folder.records() if record["kind"] == "evaluation"]
         return {
             **describe_run(prepared.config, prepared.pool.name, prepared.model_name, prepared.split),
