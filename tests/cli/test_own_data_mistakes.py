@@ -102,6 +102,11 @@ def test_no_label_missing_is_no_mistake(tmp_path, capsys):
 
 IMAGES = {
     "a file that is not there": ([["000.png", "a"], ["999.png", "b"]], "line 3: '999.png' is not in"),
+    "several files that are not there": (
+        [["000.png", "a"], ["999.png", "b"], ["001.png", "b"], ["998.jpg", ""]],
+        "labels.csv: 2 of the 4 files that it names are not in",
+    ),
+    "all their names": ([["999.png", "b"], ["001.png", "b"], ["998.jpg", ""]], ": '999.png', '998.jpg'; give names"),
     "a file named twice": ([["000.png", "a"], ["000.png", "b"]], "line 3: '000.png' is named twice"),
     "a file elsewhere": ([["../x.png", "a"]], "is not a file inside"),
     "every label blank": ([["000.png", ""], ["001.png", ""]], "at least two classes"),

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from cadr.data.pool import MISSING, Pool
+from cadr.data.reason import listed
 from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
 from cadr.data.sources.images import SUFFIXES, decode_all
 from cadr.data.sources.labels import check_unlike, class_order, index_labels
@@ -99,6 +100,7 @@ def labelled_files(root: Path, labels: Path, file_column: str, label_column: str
     file_at = column(labels, header, file_column, any_case=True)
     label_at = column(labels, header, label_column, LABEL_HINT, any_case=True)
     found: dict[Path, str] = {}
+    lacking: dict[str, int] = {}  # lines, by the name of the file that is not there
     for line, row in rows:
         name = row[file_at].strip()
         relative = PurePosixPath(name)
@@ -108,11 +110,24 @@ def labelled_files(root: Path, labels: Path, file_column: str, label_column: str
         if path in found:
             raise FolderError(f"{labels}, line {line}: {name!r} is named twice")
         if not path.is_file():
-            raise FolderError(f"{labels}, line {line}: {name!r} is not in {root}; give names relative to that folder")
-        if path.suffix.lower() not in SUFFIXES:
+            lacking[name] = line
+        elif path.suffix.lower() not in SUFFIXES:
             raise FolderError(f"{labels}, line {line}: {name!r} is not an image ({KINDS})")
         found[path] = row[label_at].strip()
+    _check_there(root, labels, lacking, len(found))
     return found
+
+
+def _check_there(root: Path, labels: Path, lacking: dict[str, int], named: int) -> None:
+    """Name the files that are not there, as after broken pictures were taken away, in one go."""
+    if len(lacking) == 1:
+        ((name, line),) = lacking.items()
+        raise FolderError(f"{labels}, line {line}: {name!r} is not in {root}; give names relative to that folder")
+    if lacking:
+        raise FolderError(
+            f"{labels}: {len(lacking):,} of the {named:,} files that it names are not in {root}: {listed([*lacking])}; "
+            "give names relative to that folder, or take their lines away"
+        )
 
 
 def _labelled(folders: dict[str, Path], names: tuple[str, ...]) -> tuple[list[Path], list[int]]:
