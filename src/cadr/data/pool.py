@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from cadr.data.contents import contents_hash
 from cadr.data.description import describe
 from cadr.data.reason import listed
 from cadr.data.sources.columns import Column
@@ -90,6 +91,11 @@ class Pool:
             for chunk in chunks(array):
                 digest.update(np.ascontiguousarray(chunk).data)
         return digest.hexdigest()
+
+    @cached_property
+    def contents(self) -> str:
+        """A hash of pixels or features, and of what is tested on. Of large arrays it reads a part alone."""
+        return contents_hash(self.examples, self.test_examples, self.test_labels)
 
     def describe(self) -> str:
         """What is there, as a table with bars."""

@@ -181,6 +181,7 @@ class Run:
     def _save(self) -> None:
         facts = {
             "data": fingerprint(self.prepared.pool),
+            "contents": self.prepared.pool.contents,
             "watch": self.watch.facts(),
             "before": self.clock.spent(),
             "logged": self.logged,

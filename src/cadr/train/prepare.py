@@ -150,7 +150,7 @@ def input_shape(pool: Pool) -> tuple[int, ...]:
 
 
 def fingerprint(pool: Pool) -> str:
-    """Tells when other data are behind the same name, without reading all of them."""
+    """Tells when other rows or labels are behind the same name; what the rows hold is told by `Pool.contents`."""
     digest = hashlib.sha256(repr((pool.examples.shape, pool.class_names)).encode())
     digest.update(np.ascontiguousarray(pool.labels).tobytes())
     if pool.columns is not None:  # other words or another median: the features mean something else
@@ -160,7 +160,8 @@ def fingerprint(pool: Pool) -> str:
 
 def check_same_data(folder: RunFolder, pool: Pool, facts: dict[str, Any]) -> None:
     """A run is of the rows and labels that it was begun with: the rows it holds out are numbers of rows."""
-    if facts.get("data") != fingerprint(pool):
+    contents = facts.get("contents")  # None: of a run from before there was a hash of them, which may go on
+    if facts.get("data") != fingerprint(pool) or contents not in (None, pool.contents):
         raise DataError(
             f"The data have changed since {folder.path} was begun, so it can no longer be judged or continued on them; "
             "train into a new folder, or put the data back as they were."
