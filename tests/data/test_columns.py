@@ -1,12 +1,15 @@
 """Words and gaps in a table: the features that scikit-learn's encoder and imputer make, from every kind of file."""
 
 import csv
+from decimal import Decimal
 
 import numpy as np
 import pytest
 
 from cadr.data.sources import table
+from cadr.data.sources.blocks import Wanted, open_blocks
 from cadr.data.sources.columns import Column
+from cadr.errors import DataError
 from cadr.train.prepare import fingerprint
 from tests.data.loose import open_data
 
@@ -114,8 +117,40 @@ def test_space_and_accents_make_no_other_word(tmp_path):
 
 
 def test_a_third_word_beside_true_and_false_is_a_word(tmp_path):
-    cells = ["True", "False", "unknown", ""] * (N // 4)
-    assert open_data(write(tmp_path / "t.csv", [cells], ["a"])).columns == (Column("a", ("False", "True", "unknown")),)
+    cells = ["True", "False", "unknown", "", "TRUE", "false"] * (N // 6)
+    assert open_data(write(tmp_path / "t.csv", [cells], ["a"])).columns == (Column("a", ("false", "true", "unknown")),)
+
+
+def test_what_python_alone_takes_for_a_number_is_a_word(tmp_path):
+    months = ["2023_01", "2023_02", ""] * (N // 3)
+    assert open_data(write(tmp_path / "t.csv", [months], ["a"])).columns == (Column("a", ("2023_01", "2023_02")),)
+
+
+@pytest.mark.parametrize("cells", [["1,5", "-2,0"], ["1,250", "1,250,000.5"], ["3", "4,5"], ["1,5", "NA"]])
+def test_few_numbers_with_commas_are_no_words(cells, tmp_path):
+    path = write(tmp_path / "t.csv", [cells * (N // 2)], ["a"])
+    with pytest.raises(DataError, match=r"column 'a': expected a number, got '.*,.*' \(decimals are written with a"):
+        open_data(path)
+
+
+def test_commas_between_words_are_no_decimals(tmp_path):
+    cells = [",", "a, b", "1, 2 or 3"] * (N // 3)
+    assert open_data(write(tmp_path / "t.csv", [cells], ["a"])).columns == (Column("a", tuple(sorted(set(cells)))),)
+
+
+def test_decimals_and_views_of_text_in_parquet(tmp_path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    price = pyarrow.array([None if i % 5 == 0 else Decimal(i) / 4 for i in range(N)], pyarrow.decimal128(12, 2))
+    colour = pyarrow.array(["red", "blue", None] * (N // 3), pyarrow.string_view())
+    parquet.write_table(pyarrow.table([price, colour, labels()], ["price", "colour", "label"]), tmp_path / "t.parquet")
+    pool = open_data(tmp_path / "t.parquet")
+    assert [column.words for column in pool.columns] == [None, ("blue", "red")]
+    assert pool.examples[:4].tolist() == [
+        [pool.columns[0].fill, 1, 0, 1],
+        [0.25, 0, 1, 0],
+        [0.5, 0, 0, 0],
+        [0.75, 0, 0, 1],
+    ]
 
 
 def test_few_words_in_few_rows_are_features(tmp_path):
@@ -141,3 +176,15 @@ def test_what_was_made_of_the_columns_is_said(tmp_path):
         "Columns of words, every word a feature: colour (blue, light, grün, red), shop (38, NA, north).",
         f"Gaps filled with the median and marked by a feature: size ({size:g}), damaged ({damaged:g}).",
     ]
+
+
+@pytest.mark.parametrize("words", [("false", "true", "unknown"), ("FALSE", "TRUE", "unknown")])
+def test_true_and_false_are_the_same_words_however_they_are_kept(words, tmp_path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    (tmp_path / "t.csv").write_text("a,b\nTrue,1\n,1\nFALSE,1\n")
+    parquet.write_table(pyarrow.table({"a": [True, None, False], "b": [1, 1, 1]}), tmp_path / "t.parquet")
+    wanted = Wanted((4,), ("x", "y"), (Column("a", words), Column("b")))
+    for name in ("t.csv", "t.parquet"):
+        (block,) = open_blocks(str(tmp_path / name), wanted).blocks
+        assert block.examples.tolist() == [[0, 1, 0, 1], [0, 0, 0, 1], [1, 0, 0, 1]]
+        assert block.unseen == {"a": 0}

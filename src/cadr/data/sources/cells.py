@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -60,39 +61,54 @@ def rows_from(path: Path, start: int) -> Where:
 def as_number(cell: str) -> float | None:
     """NaN where the number is missing, None if it is none; pandas writes True and False, R writes TRUE and FALSE."""
     try:
-        return float(cell)
+        return None if "_" in cell else float(cell)  # 2023_01 is a number to Python alone
     except ValueError:
         return _MEANING.get(cell.strip().lower())
 
 
+def lacks_point(cell: str) -> bool:
+    """Whether it is a number but for its commas: half the world writes decimals with one."""
+    number = as_number(cell.replace(",", "")) if "," in cell else None
+    return number is not None and not math.isnan(number)
+
+
 def not_a_number(cell: str) -> str:
-    comma = " (decimals are written with a point)" if cell.strip().replace(",", "", 1).isdecimal() else ""
+    comma = " (decimals are written with a point)" if lacks_point(cell) else ""
     return f"expected a number, got {cell!r}{comma}"
 
 
-def arrow_cells(array: Any) -> Cells | None:
-    """The cells of an Arrow array; None if it holds neither numbers nor words."""
+def as_word(cell: str) -> str:
+    """One spelling for words that mean the same: as for labels, and true and false, which every program writes anew."""
+    word = label_spelling(cell)
+    return word.lower() if word.lower() in TRUTH else word
+
+
+def arrow_cells(array: Any, words: bool = False) -> Cells | None:
+    """The cells of an Arrow array; None if it holds neither numbers nor words. Truth may be either."""
     pyarrow = import_module("pyarrow")
     kind, types = array.type, pyarrow.types
     if types.is_dictionary(kind):  # what pandas makes of a categorical column
-        return arrow_cells(array.dictionary_decode())
-    if types.is_string(kind) or types.is_large_string(kind):
+        return arrow_cells(array.dictionary_decode(), words)
+    if types.is_boolean(kind):
+        array = array.cast(pyarrow.string() if words else pyarrow.int8())  # with gaps it would become Python's objects
+    elif types.is_decimal(kind):
+        array = array.cast(pyarrow.float64())
+    kind = array.type
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return ["" if text is None else text for text in array.to_pylist()]
     if types.is_null(kind):
         return np.full(len(array), np.nan)
-    if types.is_boolean(kind):
-        array = array.cast(pyarrow.int8())  # with gaps it would become Python's objects
-    elif not types.is_integer(kind) and not types.is_floating(kind):
+    if not types.is_integer(kind) and not types.is_floating(kind):
         return None
     return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def _numbers(column: Column, cells: list[str], where: Where) -> NDArray[np.float64]:
     """One pass over all cells, and a second, slow one for gaps, truth values and mistakes."""
-    try:
-        return np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))
-    except ValueError:
-        found = list(map(as_number, cells))
+    with suppress(ValueError):
+        if not any("_" in cell for cell in cells):
+            return np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))
+    found = list(map(as_number, cells))
     if None in found:
         row = found.index(None)
         raise TableError(f"{_place(column, where, row)}: {not_a_number(cells[row])}")
@@ -101,8 +117,8 @@ def _numbers(column: Column, cells: list[str], where: Where) -> NDArray[np.float
 
 def _positions(cells: Cells, words: tuple[str, ...]) -> NDArray[np.int64]:
     texts = cells if isinstance(cells, list) else list(map(label_text, cells.tolist()))
-    position = {"": BLANK, **{word: i for i, word in enumerate(words)}}
-    found = {text: position.get(label_spelling(text), UNSEEN) for text in set(texts)}
+    position = {"": BLANK, **{as_word(word): i for i, word in enumerate(words)}}
+    found = {text: position.get(as_word(text), UNSEEN) for text in set(texts)}
     return np.fromiter(map(found.__getitem__, texts), dtype=np.int64, count=len(texts))
 
 

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cadr.data.sources.cells import TRUTH, Cells, TableError, Where, as_number, not_a_number
+from cadr.data.sources.cells import TRUTH, Cells, TableError, Where, as_number, as_word, lacks_point, not_a_number
 from cadr.data.sources.columns import Column
-from cadr.data.sources.labels import label_spelling
 
 MOST_WORDS = 50  # of a column
 FEW_WORDS = 10  # so many are a feature each even where the rows are hardly more
@@ -30,6 +29,7 @@ class Survey:
         self.name = name
         self.rows = self.gaps = 0  # gaps: cells that say nothing where numbers are expected
         self.truths = 0  # among the numbers
+        self.commas = 0  # cells that only a comma keeps from being a number
         self.numbers = array("d")
         self.words: set[str] = set()
         self.first_word = ""  # the first cell that is no number, in a sentence
@@ -50,7 +50,8 @@ class Survey:
                 self.gaps += count
             elif not self.first_word:
                 self.first_word = f"{where(cells.index(cell))}, column {self.name!r}: {not_a_number(cell)}"
-            if len(self.words) <= COUNTED and (word := label_spelling(cell)):
+            self.commas += count if lacks_point(cell) else 0
+            if len(self.words) <= COUNTED and (word := as_word(cell)):
                 self.words.add(word)
 
     def column(self, path: Path) -> Column:
@@ -60,7 +61,7 @@ class Survey:
             raise TableError(f"{path}: column {self.name!r} has no value in any row; leave it out with {leave_out}")
         if len(self.numbers) == filled:
             return Column(self.name, fill=float(np.median(np.frombuffer(self.numbers))) if self.gaps else None)
-        if 2 * (len(self.numbers) - self.truths) >= filled:
+        if 2 * (len(self.numbers) - self.truths + self.commas) >= filled:
             raise TableError(f"{self.first_word}; if the column is no feature, leave it out with --ignore-columns")
         different = len(self.words)
         if different > MOST_WORDS or different > max(FEW_WORDS, filled / 2):

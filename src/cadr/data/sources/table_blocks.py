@@ -152,8 +152,8 @@ def open_parquet(path: Path, wanted: Wanted) -> Blocks:
 
 def _cells(path: Path, header: list[str], batch: Any, layout: Layout) -> list[Cells]:
     found = []
-    for i in layout.feature_at:
-        cells = arrow_cells(batch.column(i))
+    for i, column in zip(layout.feature_at, layout.columns, strict=True):
+        cells = arrow_cells(batch.column(i), words=column.words is not None)
         if cells is None:
             kind = batch.column(i).type
             raise PredictionDataError(f"{path}: column {header[i]!r} is {kind}; features must be numbers or words")
