@@ -13,6 +13,7 @@ import pytest
 
 from cadr.cli import compare
 from cadr.cli.main import INTERRUPTED, Parser, main
+from cadr.cli.shared_flags import not_concerned
 from tests.waiting import PATIENCE, until
 
 TINY = ["--steps", "6", "--batch", "4", "--ratio", "2", "--evaluations", "2", "--model", "mlp", "--hidden", "8"]
@@ -26,6 +27,7 @@ def test_algorithms_times_seeds(tmp_path, capsys, processes):
     command += ["--out", str(tmp_path), "--processes", processes]
     assert main(command) == 0
     text = capsys.readouterr().out
+    assert text.splitlines()[0] == "--beta does not concern fixmatch."
     results = {path.name: json.loads((path / "result.json").read_text()) for path in tmp_path.iterdir()}
     assert sorted(results) == ["cai-seed5", "cai-seed6", "fixmatch-seed5", "fixmatch-seed6"]
     assert results["cai-seed5"]["options"] == {"beta": 0.25}
@@ -57,6 +59,50 @@ def test_mistakes(arguments, sentence, capsys):
     error = capsys.readouterr().err
     assert sentence in error
     assert error.count("\n") == 1
+
+
+def configs_of(arguments):
+    parser = Parser()
+    compare.add(parser.add_subparsers())
+    namespace = parser.parse_args(arguments)
+    return {name: config.algorithm for name, config in compare.read_configs(namespace)}, not_concerned(namespace)
+
+
+SHARES = ["--target-prior", *"1112111111"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "takers", "words"),
+    [
+        (["fixmatch", "cadr", *SHARES], ["cadr"], "fixmatch (without --alignment given)."),
+        (["darp", "cai", "cap", *SHARES], ["cap"], "darp (without --target given), cai."),
+        (["fixmatch", "darp", "cap", *SHARES, "--alignment", "given"], ["fixmatch", "cap"], "darp (without --target"),
+        (["cap", "cadr", *SHARES], ["cap", "cadr"], None),
+    ],
+)
+def test_a_target_goes_to_those_that_take_one(flags, takers, words):
+    algorithms, said = configs_of([*COMPARE, "--seeds", "1", "--algorithms", *flags])
+    shares = tuple(map(float, SHARES[1:]))
+    assert [name for name, kind in algorithms.items() if getattr(kind, "target_prior", ()) == shares] == takers
+    about = [line for line in said if line.startswith("--target-prior ")]
+    assert len(about) == (words is not None)
+    assert all(line.startswith(f"--target-prior does not concern {words}") for line in about)
+
+
+def test_a_target_that_none_would_take_is_refused_as_in_training(capsys):
+    assert main([*COMPARE, "--algorithms", "fixmatch", "cai", *SHARES]) == 2
+    assert capsys.readouterr().err == "cadr: target_prior belongs to alignment 'given': set both of them, or neither.\n"
+
+
+def test_a_target_of_a_recipe_goes_to_those_that_take_one(tmp_path):
+    setting = (
+        'data = "digits", protocol = "mcar", n = 40, algorithm = "cadr", target_prior = [1, 1, 1, 1, 1, 1, 1, 1, 1, 2]'
+    )
+    (tmp_path / "paper.toml").write_text(f"[rows]\nfirst = {{ {setting} }}\n")
+    algorithms, said = configs_of(["compare", f"{tmp_path}/paper.toml:first", "--seeds", "1"])
+    assert algorithms["fixmatch"].target_prior == ()
+    assert sum(algorithms["cadr"].target_prior) == 11
+    assert said == []  # a recipe's settings are of its own method; nobody gave them to the others
 
 
 def test_a_recipe_is_compared_with_each_algorithm_taking_what_it_has(tmp_path, capsys, monkeypatch):

@@ -12,10 +12,9 @@ from typing import Literal
 
 from torch import Tensor
 
-from cadr.algorithms.base import Batch, Facts, State, check_choice, target_distribution
+from cadr.algorithms.base import Batch, Facts, State, check_belonging, check_choice, target_distribution
 from cadr.algorithms.imputation import Imputation
 from cadr.data.option import option
-from cadr.errors import ConfigError
 
 _SMALL = 1e-6  # keeps the ratio of target and P̂ finite
 
@@ -27,13 +26,14 @@ class Aligned(Imputation):
     alignment: Literal["none", "uniform", "labelled", "given"] = option(
         "none", "Align predictions with a class distribution before pseudo-labels are read off."
     )
-    target_prior: tuple[float, ...] = option((), "The class distribution of --alignment given, one number per class.")
+    target_prior: tuple[float, ...] = option(
+        (), "The class distribution of --alignment given, one number per class.", belongs_to=("alignment", "given")
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("alignment", self.alignment, "none", "uniform", "labelled", "given")
-        if (self.alignment == "given") != bool(self.target_prior):
-            raise ConfigError("target_prior belongs to alignment 'given': set both of them, or neither.")
+        check_belonging(self)
 
     def init(self, facts: Facts) -> State:
         counts = facts.labelled_counts

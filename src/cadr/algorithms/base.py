@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -165,6 +165,15 @@ def check_choice(name: str, value: str, *choices: str) -> None:
     """A misspelt choice is refused when the algorithm is made."""
     if value not in choices:
         raise ConfigError(f"{name} must be one of {', '.join(choices)}, not {value!r}.")
+
+
+def check_belonging(algorithm: Any) -> None:
+    """A setting that belongs to a value of another is given with it, and not without."""
+    for item in fields(algorithm):
+        if pair := item.metadata.get("belongs_to"):
+            name, value = pair
+            if (getattr(algorithm, name) == value) != bool(getattr(algorithm, item.name)):
+                raise ConfigError(f"{item.name} belongs to {name} {value!r}: set both of them, or neither.")
 
 
 def target_distribution(given: tuple[float, ...], num_classes: int) -> Tensor:

@@ -19,10 +19,18 @@ import torch
 from torch import Tensor
 
 from cadr.algorithms import store
-from cadr.algorithms.base import Batch, Facts, State, Terms, check_choice, check_range, target_distribution
+from cadr.algorithms.base import (
+    Batch,
+    Facts,
+    State,
+    Terms,
+    check_belonging,
+    check_choice,
+    check_range,
+    target_distribution,
+)
 from cadr.algorithms.imputation import Step, Thresholded
 from cadr.data.option import option
-from cadr.errors import ConfigError
 from cadr.estimate.label_shift import label_shift
 from cadr.functional import predictions
 
@@ -37,7 +45,9 @@ class DARP(Thresholded):
     target: Literal["labelled", "uniform", "given", "estimated"] = option(
         "labelled", "Class counts to refine to: the labels' (as published), equal, given, or estimated from the data."
     )
-    target_prior: tuple[float, ...] = option((), "The class distribution of --target given, one number per class.")
+    target_prior: tuple[float, ...] = option(
+        (), "The class distribution of --target given, one number per class.", belongs_to=("target", "given")
+    )
     least_share: float = option(0.5, "Estimated counts are at least this part of equal ones.")
     alpha: float = option(2.0, "A class keeps its α·M_c largest probabilities before the refinement.")
     warm_up: float = option(0.4, "Share of the run before the first refinement.")
@@ -52,8 +62,7 @@ class DARP(Thresholded):
         check_range("warm_up", self.warm_up, 0.0, 1.0)
         check_range("refresh_every", self.refresh_every, 1, float("inf"))
         check_range("iterations", self.iterations, 1, float("inf"))
-        if (self.target == "given") != bool(self.target_prior):
-            raise ConfigError("target_prior belongs to target 'given': set both of them, or neither.")
+        check_belonging(self)
 
     def init(self, facts: Facts) -> State:
         labelled, c = facts.labelled_counts.to(torch.float32) / facts.labelled_counts.sum(), facts.num_classes

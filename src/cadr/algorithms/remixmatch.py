@@ -24,6 +24,7 @@ from cadr.algorithms.base import (
     Output,
     State,
     Terms,
+    check_belonging,
     check_choice,
     check_range,
     forward,
@@ -33,7 +34,6 @@ from cadr.algorithms.base import (
 )
 from cadr.algorithms.mixing import as_views_lie, mixup, one_hot, sharpen
 from cadr.data.option import option
-from cadr.errors import ConfigError
 from cadr.estimate.prior import uniform_prior, update_prior
 from cadr.functional import cross_entropy, predictions
 
@@ -56,7 +56,9 @@ class ReMixMatch(Algorithm):
     alignment: Literal["labelled", "uniform", "given"] = option(
         "labelled", "Class distribution that guesses are aligned with: the labels', as published, or another."
     )
-    target_prior: tuple[float, ...] = option((), "The class distribution of --alignment given, one number per class.")
+    target_prior: tuple[float, ...] = option(
+        (), "The class distribution of --alignment given, one number per class.", belongs_to=("alignment", "given")
+    )
     momentum: float = option(0.99, "Momentum of the moving average of predictions, P̂, which is only watched.")
 
     selects = False
@@ -69,8 +71,7 @@ class ReMixMatch(Algorithm):
         check_range("ramp", self.ramp, 0.0, 1.0)
         check_range("momentum", self.momentum, 0.0, 1.0)
         check_choice("alignment", self.alignment, "labelled", "uniform", "given")
-        if (self.alignment == "given") != bool(self.target_prior):
-            raise ConfigError("target_prior belongs to alignment 'given': set both of them, or neither.")
+        check_belonging(self)
 
     @property
     def rotates(self) -> bool:

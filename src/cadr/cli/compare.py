@@ -24,7 +24,7 @@ def add(subparsers: Subparsers) -> None:
         help="compare algorithms over several seeds",
         description="Train several algorithms on the same data with the same seeds, and compare them: accuracy and "
         "geometric mean over the classes, mean ± sample standard deviation. A flag of an algorithm holds for every "
-        "chosen algorithm that has it. The same command after a stop continues.",
+        "chosen algorithm that has it; a line says which it does not concern. The same command after a stop continues.",
     )
     parser.add_argument("data", metavar="DATA", help="what to learn from, or a recipe")
     parser.add_argument(
@@ -92,9 +92,12 @@ def run(namespace: Namespace) -> int:
     from cadr.cli.main import INTERRUPTED
     from cadr.cli.run_flags import stem
     from cadr.cli.runs import Job, finish
+    from cadr.cli.shared_flags import not_concerned
     from cadr.train.judged import caution_about_differences, examples_judged
 
     configs = read_configs(namespace)
+    for words in not_concerned(namespace):
+        print(words, flush=True)
     folder = namespace.out or Path("runs") / f"compare-{stem(namespace.data)}"
     jobs = [Job(config, folder / f"{name}-seed{config.training.seed}") for name, config in configs]
     results: dict[str, list[dict[str, Any]]] = {name: [] for name, _ in configs}
@@ -115,10 +118,10 @@ def read_configs(namespace: Namespace) -> list[tuple[str, Any]]:
     """One configuration per algorithm and seed; each algorithm takes the flags and recipe values that it has."""
     from dataclasses import fields
 
-    from cadr.cli.flags import given
     from cadr.cli.own_data import complete
     from cadr.cli.recipe_file import is_recipe
     from cadr.cli.run_flags import read_flat
+    from cadr.cli.shared_flags import told
     from cadr.config import CHOICES, Config, Training
 
     flat = read_flat(namespace)
@@ -129,10 +132,8 @@ def read_configs(namespace: Namespace) -> list[tuple[str, Any]]:
     owned = {f.name for kind in CHOICES["algorithm"].values() for f in fields(kind)}
     shared = {key: value for key, value in flat.items() if key not in owned}
     configs = []
-    for name in dict.fromkeys(namespace.algorithms):
-        kind = CHOICES["algorithm"][name]
-        asked = {f.name: flat[f.name] for f in fields(kind) if f.name in flat} | given(namespace, kind)
-        own = chosen.get(name, {}) | asked
+    for name, settings in told(namespace).items():
+        own = chosen.get(name, {}) | settings
         for seed in range(first, first + namespace.seeds):
             configs.append((name, Config.from_dict({**shared, **own, "algorithm": name, "seed": seed})))
     return configs
