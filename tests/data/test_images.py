@@ -56,9 +56,10 @@ def test_all_damaged_pictures_are_named_together(size, tmp_path):
     assert str(caught.value).startswith(
         f"3 of 20 images cannot be read: {files[0]}, {files[7]}, {files[9]}; mend them or take them away (of the first:"
     )
+    files += [tmp_path / f"{i}.jpg" for i in range(20, 35)]
     for file in files:
         file.write_bytes(b"noise")
-    with pytest.raises(ImageError, match=r"20 of 20 images cannot be read: .*04\.jpg and 15 more; mend them"):
+    with pytest.raises(ImageError, match=r"35 of 35 images cannot be read: .*19\.jpg and 15 more; mend them"):
         decode_all(files, size)
 
 

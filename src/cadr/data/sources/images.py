@@ -26,7 +26,7 @@ PIXEL_LIMIT = 50_000_000  # a small file can claim to be a huge image
 SMALLER = "save it smaller, or cut it into pieces, with another program first"
 LARGEST_SIDE = 4096
 DRAFT = 3  # times the wanted size, at which a draft is good enough: after resizing no grey level is far off
-SHOWN = 5  # of many images that cannot be read
+SHOWN = 20  # of many images that cannot be read: most people have fewer, and can take all away at once
 
 _DAMAGE = (OSError, SyntaxError, ValueError, TypeError, IndexError, KeyError, EOFError, struct.error, zlib.error)
 
