@@ -39,6 +39,7 @@ def add(subparsers: Subparsers) -> None:
 
 def run(namespace: Namespace) -> int:
     from cadr.data import Split, apply
+    from cadr.data.sources.telling import telling_in_words
     from cadr.errors import ConfigError
     from cadr.evaluate.diagnosis import diagnose
 
@@ -56,6 +57,9 @@ def run(namespace: Namespace) -> int:
         _draw(diagnosis)
     else:
         print(diagnosis)
+    if not namespace.json:
+        for line in telling_in_words(pool.columns or (), pool.examples, pool.labels >= 0):
+            print(line)
     return 0
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from cadr.cli.flags import flag
 from cadr.config import CHOICES, Config
 from cadr.data import BENCHMARKS
+from cadr.data.description import columns_in_words
 from cadr.data.pool import Pool
-from cadr.data.sources.columns import in_words
 from cadr.evaluate.target import diagnosed_target, takes_target
 from cadr.train import defaults as by_size
 from cadr.train.folder import RunFolder
@@ -41,7 +41,7 @@ def choices_in_words(flat: dict[str, Any], config: Config, pool: Pool) -> list[s
         words.append("The target is the classes' shares as cadr diagnose estimates them; say so if you know better.")
     if pool.kind == "image" and "flip" not in flat:
         words.append("Half of the images are mirrored: add --no-flip where left and right matter, as in letters.")
-    return [*words, *in_words(pool.columns or ())]
+    return [*words, *columns_in_words(pool)]
 
 
 def complete(flat: dict[str, Any], algorithms: Sequence[str]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:

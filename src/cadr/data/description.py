@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cadr.data.sources.columns import in_words
+from cadr.data.sources.telling import telling_in_words
 
 if TYPE_CHECKING:
     from cadr.data.pool import Pool
@@ -21,7 +22,13 @@ def describe(pool: Pool) -> str:
 
 def heading(pool: Pool) -> list[str]:
     """One line about the whole, and what was made of columns that are not just numbers."""
-    return [headline(pool), *in_words(pool.columns or ())]
+    return [headline(pool), *columns_in_words(pool)]
+
+
+def columns_in_words(pool: Pool) -> list[str]:
+    """What was made of words and gaps, and which of them should not be learned from."""
+    columns = pool.columns or ()
+    return [*in_words(columns), *telling_in_words(columns, pool.examples, pool.labels >= 0)]
 
 
 def headline(pool: Pool) -> str:
