@@ -16,6 +16,8 @@ from cadr.data.pool import MISSING, Pool
 from cadr.errors import DataError
 from cadr.views import to_model
 
+RARE = 0.2  # standard deviation of what one row in 24 has
+
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
@@ -30,7 +32,7 @@ class Inputs:
     test_labels: Tensor | None
     num_classes: int
     counts: Tensor  # (C,) float, of the labels that were given
-    centre: Tensor | None = None  # (d,) mean and standard deviation of features, which are standardised
+    centre: Tensor | None = None  # (d,) what is taken from features, their mean, and what they are divided by
     scale: Tensor | None = None
 
     @staticmethod
@@ -49,8 +51,7 @@ class Inputs:
         centre = scale = None
         examples = _tensor(pool.examples, device)
         if pool.kind == "features":
-            scale, centre = torch.std_mean(examples[_tensor(stream, device)], dim=0, correction=0)
-            scale = torch.where(scale > 0, scale, 1.0)
+            scale, centre = _scale_and_centre(examples[_tensor(stream, device)])
             examples = (examples - centre) / scale
             test = None if test is None else (test - centre) / scale
         return Inputs(
@@ -87,6 +88,18 @@ class Inputs:
             steps=steps,
             generation=generation,
         )
+
+
+def _scale_and_centre(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Standard deviation and mean of each feature.
+
+    A word that one row of n has would lie √n standard deviations from the mean, and the network would know the row by
+    that word alone. So what is 0 or 1 is brought no further than 1 / `RARE` from its mean.
+    """
+    scale, centre = torch.std_mean(rows, dim=0, correction=0)
+    two_valued = ((rows == 0) | (rows == 1)).all(0)
+    scale = torch.where(two_valued, scale.clamp(min=RARE), scale)
+    return torch.where(scale > 0, scale, 1.0), centre
 
 
 def _tensor(array: NDArray[Any], device: torch.device) -> Tensor:
