@@ -34,7 +34,8 @@ TOLERANCE = 1e-4  # of a probability, between PyTorch and an exported model
 _EXAMPLES = 5  # on which they are compared
 _ENCODING = (
     "column after column: its number; where it has a fill, the number or else the fill, and then 1 if it is missing or "
-    "else 0; where it has words, for each of them 1 if the cell is this word or else 0"
+    "else 0; where it has words, for each of them 1 if the cell is this word or else 0, without space around the cell "
+    "and with true and false in small letters"
 )
 
 

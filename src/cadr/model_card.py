@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cadr.config import name_of
+from cadr.data.sources.columns import apart
 from cadr.evaluate.predictor import Predictor
 from cadr.train.folder import RunFolder
 from cadr.train.judged import caution, over_classes
@@ -92,7 +93,7 @@ def _encoding(predictor: Predictor) -> list[str]:
     for column in predictor.spec.columns or ():
         features = "the number"
         if column.words is not None:
-            features = f"1 for the word that the cell is, 0 for the others: {', '.join(column.words)}"
+            features = f"1 for the word that the cell is, 0 for the others: {', '.join(map(apart, column.words))}"
         elif column.fill is not None:
             features = f"the number, or {column.fill:.9g} where it is missing; 1 where it is missing, else 0"
         lines.append(f"| {_cell(column.name)} | {len(column.features)} | {_cell(features)} |")

@@ -200,6 +200,15 @@ def test_an_export_says_how_to_encode(run, tmp_path):
     assert "| bark | 3 | 1 for the word that the cell is, 0 for the others: rough, smooth, white |" in card
 
 
+def test_a_word_with_a_comma_is_one_word_in_the_card(run, tmp_path):
+    pytest.importorskip("safetensors")
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy)
+    (copy / FILE).write_text((copy / FILE).read_text().replace("white", "white, peeling"))
+    assert main(["export", str(copy), "--formats", "safetensors", "--out", str(tmp_path)]) == 0
+    assert "0 for the others: rough, smooth, 'white, peeling' |" in (tmp_path / "MODEL_CARD.md").read_text()
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

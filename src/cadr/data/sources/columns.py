@@ -44,10 +44,15 @@ def encode(columns: Sequence[Column], values: Sequence[NDArray[Any]], rows: int)
 
 def in_words(columns: Sequence[Column]) -> list[str]:
     """What was made of words and of gaps, in a sentence each, for people to see whether it is what they meant."""
-    words = [f"{column.name} ({_some(column.words)})" for column in columns if column.words is not None]
+    words = [f"{column.name} ({_some([*map(apart, column.words)])})" for column in columns if column.words is not None]
     gaps = [f"{column.name} ({column.fill:g})" for column in columns if column.fill is not None]
     lines = [f"Columns of words, every word a feature: {_some(words, 20)}."] if words else []
     return [*lines, f"Gaps filled with the median and marked by a feature: {_some(gaps, 20)}."] if gaps else lines
+
+
+def apart(word: str) -> str:
+    """The word as one of several between commas."""
+    return repr(word) if "," in word else word
 
 
 def _some(texts: Sequence[str], most: int = 6) -> str:
