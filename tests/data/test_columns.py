@@ -153,6 +153,13 @@ def test_decimals_and_views_of_text_in_parquet(tmp_path):
     ]
 
 
+def test_fifty_words_are_features_and_one_more_are_not(tmp_path):
+    fifty, more = ([f"word {i % n}" for i in range(N)] for n in (50, 51))
+    assert len(open_data(write(tmp_path / "t.csv", [fifty], ["a"])).feature_names) == 50
+    with pytest.raises(DataError, match="column 'a' holds 51 different words in 300 rows, too many to learn from"):
+        open_data(write(tmp_path / "t.csv", [more], ["a"]))
+
+
 def test_few_words_in_few_rows_are_features(tmp_path):
     (tmp_path / "t.csv").write_text("a,label\nred,x\nblue,y\n")
     assert open_data(tmp_path / "t.csv").examples.tolist() == [[0, 1], [1, 0]]
