@@ -100,6 +100,19 @@ def test_columns_in_another_order_from_every_kind_of_file(run, tmp_path, monkeyp
     np.testing.assert_allclose([float(row["probability"]) for row in found], probabilities, atol=1e-6)
 
 
+def test_python_goes_on_where_arrow_stops(run, tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow.csv")
+    rows = trees(600, seed=4)
+    late = [[*row[:1], "n/A" if i > 500 and row[1] is None else row[1], *row[2:]] for i, row in enumerate(rows)]
+    path = write_csv(tmp_path / "new.csv", HEADER, late)
+    monkeypatch.setattr(table_blocks, "BYTES", 4096)
+    stopped = []
+    slow = table_blocks._block
+    monkeypatch.setattr(table_blocks, "_block", lambda *given: stopped.append(given[-1]) or slow(*given))
+    np.testing.assert_array_equal(examples(run, path), encoded(rows))
+    assert 0 < stopped[0] <= 500
+
+
 def test_unseen_words_count_as_blank_and_are_counted(run, tmp_path, monkeypatch, capsys):
     rows = trees(40, seed=2)
     unseen, blank = (

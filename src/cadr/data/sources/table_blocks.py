@@ -27,6 +27,7 @@ from cadr.data.sources.label_names import names_of_texts
 from cadr.data.sources.labels import label_text
 
 ROWS = 8192
+BYTES = 1 << 22  # that Arrow reads together
 
 
 class Layout(NamedTuple):
@@ -92,7 +93,7 @@ def _fast(path: Path, header: list[str], layout: Layout, wanted: Wanted) -> Gene
     try:
         batches = csv.open_csv(
             path,
-            read_options=csv.ReadOptions(column_names=header, skip_rows=1, block_size=1 << 22),
+            read_options=csv.ReadOptions(column_names=header, skip_rows=1, block_size=BYTES),
             parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             convert_options=csv.ConvertOptions(column_types=types, null_values=NO_NUMBER),
         )
