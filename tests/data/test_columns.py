@@ -160,6 +160,12 @@ def test_fifty_words_are_features_and_one_more_are_not(tmp_path):
         open_data(write(tmp_path / "t.csv", [more], ["a"]))
 
 
+def test_many_words_are_not_counted_to_the_end(tmp_path):
+    (tmp_path / "t.csv").write_text("a,label\n" + "".join(f"name {i},{'xy'[i % 2]}\n" for i in range(1500)))
+    with pytest.raises(DataError, match="column 'a' holds more than 1,000 different words in 1,500 rows"):
+        open_data(tmp_path / "t.csv")
+
+
 def test_few_words_in_few_rows_are_features(tmp_path):
     (tmp_path / "t.csv").write_text("a,label\nred,x\nblue,y\n")
     assert open_data(tmp_path / "t.csv").examples.tolist() == [[0, 1], [1, 0]]

@@ -108,7 +108,12 @@ def test_python_goes_on_where_arrow_stops(run, tmp_path, monkeypatch):
     monkeypatch.setattr(table_blocks, "BYTES", 4096)
     stopped = []
     slow = table_blocks._block
-    monkeypatch.setattr(table_blocks, "_block", lambda *given: stopped.append(given[-1]) or slow(*given))
+
+    def block(path, layout, wanted, lines, start):
+        stopped.append(start)
+        return slow(path, layout, wanted, lines, start)
+
+    monkeypatch.setattr(table_blocks, "_block", block)
     np.testing.assert_array_equal(examples(run, path), encoded(rows))
     assert 0 < stopped[0] <= 500
 
@@ -213,13 +218,19 @@ def test_an_export_says_how_to_encode(run, tmp_path):
     assert "| bark | 3 | 1 for the word that the cell is, 0 for the others: rough, smooth, white |" in card
 
 
-def test_a_word_with_a_comma_is_one_word_in_the_card(run, tmp_path):
+def test_a_card_keeps_long_medians_and_words_with_commas(run, tmp_path):
     pytest.importorskip("safetensors")
     copy = tmp_path / "run"
     shutil.copytree(run, copy)
-    (copy / FILE).write_text((copy / FILE).read_text().replace("white", "white, peeling"))
+    spec = json.loads((copy / FILE).read_text())
+    spec["columns"][0]["fill"] = 1234.5678
+    spec["columns"][1]["words"][2] = "white, peeling"
+    (copy / FILE).write_text(json.dumps(spec))
     assert main(["export", str(copy), "--formats", "safetensors", "--out", str(tmp_path)]) == 0
-    assert "0 for the others: rough, smooth, 'white, peeling' |" in (tmp_path / "MODEL_CARD.md").read_text()
+    card = (tmp_path / "MODEL_CARD.md").read_text()
+    assert "- Input: features made of columns as said below, float32 (n, 6)" in card
+    assert "the number, or 1234.5678 where it is missing" in card
+    assert "0 for the others: rough, smooth, 'white, peeling' |" in card
 
 
 @pytest.mark.parametrize(
