@@ -152,7 +152,7 @@ def collect(planned: Sequence[tuple[str, Row, Job]]) -> dict[str, Any]:
     return cells
 
 
-def cost(rows: Sequence[Row], steps: int = 10, rounds: int = 3) -> dict[str, dict[str, float]]:
+def cost(rows: Sequence[Row], steps: int = 10, rounds: int = 15) -> dict[str, dict[str, float]]:
     """Of each method, a step's milliseconds of processor time (in turn; the median of the rounds, the first left out)
     and how many examples it passes through the network."""
     torch.set_num_threads(1)
