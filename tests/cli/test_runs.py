@@ -4,11 +4,15 @@ import multiprocessing
 import os
 import queue
 import signal
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from cadr.algorithms import CADR
+from cadr.cli import runs
 from cadr.cli.runs import _next, _work
+from cadr.config import Config
 from cadr.errors import TrainingError
 
 
@@ -41,6 +45,26 @@ def test_a_killed_process_is_no_endless_wait():
 def test_a_defect_in_a_process_is_not_put_down_to_the_input():
     with pytest.raises(RuntimeError, match="traceback stands above"):
         _next(Answers(3), workers(1, None))
+
+
+def test_a_run_that_is_stopped_while_it_warns_is_closed_before_anything_else(monkeypatch):
+    closed = []
+
+    def warning(*_):
+        try:
+            yield {"kind": "warning", "message": "Nobody predicts class 3."}
+        finally:
+            closed.append(True)
+
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runs, "train", warning)
+    monkeypatch.setattr("builtins.print", stopped)
+    with pytest.raises(KeyboardInterrupt) as held:  # the traceback still holds on to the run
+        runs._quietly(runs.Job(Config("digits", CADR()), Path("run")))
+    assert held.value.__traceback__ is not None
+    assert closed
 
 
 def ask_late():

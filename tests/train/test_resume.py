@@ -69,15 +69,15 @@ def test_closing_saves_where_it_stopped(reference, tmp_path):
 
 
 class Interrupting(nn.Module):
-    """The ordinary network, with Ctrl-C pressed in the middle of one of its steps."""
+    """The ordinary network, with Ctrl-C pressed in the middle of one of its steps, once or more often."""
 
-    def __init__(self, inner: nn.Module, when: int) -> None:
+    def __init__(self, inner: nn.Module, when: int, times: int = 1) -> None:
         super().__init__()
-        self.inner, self.when, self.calls = inner, when, 0
+        self.inner, self.when, self.times, self.calls = inner, when, times, 0
 
     def forward(self, x: Tensor) -> Tensor:
         self.calls += self.training
-        if self.training and self.calls == self.when:
+        for _ in range(self.times if self.training and self.calls == self.when else 0):
             signal.raise_signal(signal.SIGINT)
         logits: Tensor = self.inner(x)
         return logits
@@ -93,6 +93,13 @@ def test_interrupt_saves_at_the_end_of_the_step(tmp_path):
     other = MLP((16,)).build(3, (4,))  # the checkpoint's weights take the place of these
     tiny.finish(settings, tmp_path / "stopped", model=Interrupting(other, when=0))
     tiny.assert_same(tmp_path / "whole", tmp_path / "stopped")
+
+
+def test_a_second_interrupt_stops_in_the_middle_of_a_step_and_saves_nothing_half_done(tmp_path):
+    settings = Config("clouds", tiny.config().algorithm, training=tiny.config(checkpoint_seconds=1e9).training)
+    with pytest.raises(KeyboardInterrupt):
+        tiny.finish(settings, tmp_path, model=Interrupting(MLP((16,)).build(3, (4,)), when=13, times=2))
+    assert not (tmp_path / checkpoint.CURRENT).exists()
 
 
 def test_a_finished_run_does_nothing(reference):
