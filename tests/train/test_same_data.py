@@ -112,3 +112,14 @@ def test_of_large_arrays_little_is_read_and_other_contents_are_noticed(shape, mo
     if len(looked_at) > 1:
         examples[-1] += 1  # the first and the last rows are among them
         assert large(examples).contents != before
+
+
+def test_of_arrays_up_to_the_bound_every_byte_counts(monkeypatch):
+    monkeypatch.setattr(contents, "WHOLE", 1 << 20)
+    monkeypatch.setattr(contents, "STRETCH", 1 << 10)  # 64 of them would leave most of a MiB out
+    array = np.zeros((1 << 10, 1 << 10), dtype=np.uint8)
+    before = contents.contents_hash(array)
+    for row in range(0, 1 << 10, 37):
+        array[row, 5] = 1
+        assert contents.contents_hash(array) != before, row
+        array[row, 5] = 0
