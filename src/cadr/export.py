@@ -33,9 +33,10 @@ from cadr.model_card import model_card
 TOLERANCE = 1e-4  # of a probability, between PyTorch and an exported model
 _EXAMPLES = 5  # on which they are compared
 _ENCODING = (
-    "column after column: its number; where it has a fill, the number or else the fill, and then 1 if it is missing or "
-    "else 0; where it has words, for each of them 1 if the cell is this word or else 0, without space around the cell "
-    "and with true and false in small letters"
+    "column after column: its number; where it has a since, the days from then to the cell, a date, with a time in UTC "
+    "as a fraction; where it has a fill, the number or else the fill, and then 1 if it is missing or else 0; where it "
+    "has words, for each of them 1 if the cell is this word or else 0, without space around the cell and with true and "
+    "false in small letters"
 )
 
 
@@ -107,7 +108,7 @@ def _facts(predictor: Predictor) -> dict[str, Any]:
 
 
 def _input(predictor: Predictor) -> dict[str, Any]:
-    """What the model takes, and how it is made of a table that has words or gaps."""
+    """What the model takes, and how it is made of a table that has words, dates or gaps."""
     spec, size = predictor.spec, predictor.config.source.image_size
     encoded: dict[str, Any] = {}
     if spec.columns is not None:

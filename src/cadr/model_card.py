@@ -88,14 +88,14 @@ def _input(predictor: Predictor) -> str:
 
 
 def _encoding(predictor: Predictor) -> list[str]:
-    """How a table with words or gaps becomes features; `cadr predict` does it by itself."""
+    """How a table with words, dates or gaps becomes features; `cadr predict` does it by itself."""
     lines = []
     for column in predictor.spec.columns or ():
-        features = "the number"
+        features = number = "the number" if column.since is None else f"the days since {column.since}, times in UTC"
         if column.words is not None:
             features = f"1 for the word that the cell is, 0 for the others: {', '.join(map(apart, column.words))}"
         elif column.fill is not None:
-            features = f"the number, or {column.fill:.9g} where it is missing; 1 where it is missing, else 0"
+            features = f"{number}, or {column.fill:.9g} where it is missing; 1 where it is missing, else 0"
         lines.append(f"| {_cell(column.name)} | {len(column.features)} | {_cell(features)} |")
     head = ["", "The features are made of the columns of a table, in this order:", ""]
     return [*head, "| column | features | what they are |", "|---|--:|---|", *lines] if lines else []

@@ -78,6 +78,7 @@ FILES = {
     "image": ("i.png", png, images.decode),
     "table": ("t.csv", lambda _: b'a,"b c",label\n1,2,x\n3,4.5,"y"\n5,-6e3,\n', open_data),
     "table with words and gaps": ("t.csv", lambda _: b"a;b;label\n1;red;x\nNA;blue;y\n5;;x\n-6e3;red;\n", open_data),
+    "table with dates": ("t.csv", lambda _: b"a,label\n2025-03-04,x\n2025-03-04T09:30Z,y\n,x\n", open_data),
     "split": (
         "s.json",
         split,

@@ -26,7 +26,7 @@ def heading(pool: Pool) -> list[str]:
 
 
 def columns_in_words(pool: Pool) -> list[str]:
-    """What was made of words and gaps, and which of them should not be learned from."""
+    """What was made of words, dates and gaps, and which of them should not be learned from."""
     columns = pool.columns or ()
     return [*in_words(columns), *telling_in_words(columns, pool.examples, pool.labels >= 0)]
 

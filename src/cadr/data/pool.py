@@ -41,7 +41,7 @@ class Pool:
     hidden_labels: NDArray[np.int64] | None = None  # the truth where a benchmark knows it: for evaluation only
     stream: NDArray[np.int64] | None = None  # rows of the unlabelled stream; None: every row
     feature_names: tuple[str, ...] | None = None
-    columns: tuple[Column, ...] | None = None  # of a table with words or gaps, which became more features than columns
+    columns: tuple[Column, ...] | None = None  # of a table that has words, dates or gaps: how they became features
     identifiers: tuple[str, ...] | None = field(default=None, repr=False)  # what the rows are called: file names, ids
 
     def __post_init__(self) -> None:

@@ -27,7 +27,7 @@ class InputSpec:
     feature_names: tuple[str, ...] | None = None
     centre: tuple[float, ...] | None = None  # features are standardised: (x − centre) / scale
     scale: tuple[float, ...] | None = None
-    columns: tuple[Column, ...] | None = None  # how a table with words or gaps became features
+    columns: tuple[Column, ...] | None = None  # how a table with words, dates or gaps became features
 
     @staticmethod
     def of(pool: Pool, inputs: Inputs, validated: bool) -> InputSpec:

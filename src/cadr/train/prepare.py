@@ -153,8 +153,10 @@ def fingerprint(pool: Pool) -> str:
     """Tells when other rows or labels are behind the same name; what the rows hold is told by `Pool.contents`."""
     digest = hashlib.sha256(repr((pool.examples.shape, pool.class_names)).encode())
     digest.update(np.ascontiguousarray(pool.labels).tobytes())
-    if pool.columns is not None:  # other words or another median: the features mean something else
+    if pool.columns is not None:  # other words, days or another median: the features mean something else
         digest.update(repr(pool.columns).encode())
+        since = [column.since for column in pool.columns]
+        digest.update(repr(since).encode() if any(since) else b"")
     return digest.hexdigest()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from tests.data.malformed.case import case, several
 
 
@@ -29,6 +31,12 @@ several(
         "with a word among numbers and gaps": ("a,label\n1,x\n,x\n3,y\nabc,y\n", "line 5", "'a'", "got 'abc'; if"),
         "with a decimal comma": ("a;b;label\n1;red;x\n2;red;x\n12,5;;y\n", "line 4", "got '12,5' (decimals", "point"),
         "with a column of gaps": ("a,b,label\n1,,x\n2,NA,y\n", "'b' has no value in any row", "--ignore-columns b"),
+        "with a word among dates": (
+            "a,label\n2025-03-04,x\n,x\nsoon,y\n",
+            "line 4",
+            "expected a date such as",
+            "got 'soon'",
+        ),
         "with infinity beside words": ("a,b,label\n1,u,x\n2,v,y\ninf,,y\n", "line 4", "'a'", "inf is not a finite"),
         "with a name for every row": (
             "my name,label\n" + "".join(f"n{i},{'xy'[i % 2]}\n" for i in range(11)),
@@ -63,7 +71,11 @@ def parquet(folder, **columns):
 @several(
     "TableError",
     {
-        "with bytes": ({"a": [b"x", b"y"], "label": [0, 1]}, "'a' is binary; features must be numbers or words"),
+        "with bytes": ({"a": [b"x", b"y"], "label": [0, 1]}, "'a' is binary; features must be numbers, dates or words"),
+        "with spans of time": (
+            {"a": [timedelta(1), timedelta(2)], "label": [0, 1]},
+            "'a' is duration[us]; features must",
+        ),
         "with a word among numbers": ({"a": ["1", "2", "x"], "label": [0, 1, 0]}, "row 2, column 'a'", "got 'x'; if"),
         "with a column of gaps": ({"a": [1, 2], "b": [None, None], "label": [0, 1]}, "'b' has no value in any row"),
         "with infinity and a gap": ({"a": [1.0, None, float("inf")], "label": [0, 1, 1]}, "row 2, column 'a': inf is"),

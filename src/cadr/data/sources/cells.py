@@ -1,4 +1,4 @@
-"""The cells of a column, some rows at a time, as values: numbers, NaN where missing, or positions among known words."""
+"""The cells of a column, some rows at a time, as values: numbers or days, NaN where missing, or positions of words."""
 
 from __future__ import annotations
 
@@ -13,30 +13,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cadr.data.sources.columns import Column
+from cadr.data.sources.dates import as_days, days_of, not_a_date
 from cadr.data.sources.labels import label_spelling, label_text
 from cadr.errors import DataError
 
-Cells = list[str] | NDArray[np.float64]  # text, blank where missing; or numbers, NaN where missing
+# Text, blank where missing; or float64, NaN where missing; or NumPy's dates, NaT where missing.
+Cells = list[str] | NDArray[np.float64] | NDArray[np.datetime64]
 Where = Callable[[int], str]  # says where a row stands: "wine.csv, line 7"
 
 LARGEST = float(np.finfo(np.float32).max)
 BLANK, UNSEEN = -1, -2  # in place of a position among the words
 # What R, pandas, spreadsheets and databases write for a missing number, in any case.
-_NO_NUMBER = ("", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?")
-NO_NUMBER = sorted({spelt(word) for word in _NO_NUMBER for spelt in (str.lower, str.upper, str.title)} | {"NaN"})
+_NO_NUMBER = ("", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none", "?")
+NO_NUMBER = sorted({spelt(word) for word in _NO_NUMBER for spelt in (str.lower, str.upper, str.title)} | {"NaN", "NaT"})
 TRUTH = {"true": 1.0, "false": 0.0}
 _MEANING = {**TRUTH, **dict.fromkeys(_NO_NUMBER, math.nan)}
 
 
 class TableError(DataError):
-    """A table is not features, numbers or words, with a label column."""
+    """A table is not features, numbers, dates or words, with a label column."""
 
 
 def values(column: Column, cells: Cells, where: Where) -> NDArray[Any]:
     """What `encode` takes. Raises where the cells are not what the column is known to hold."""
     if column.words is not None:
-        return _positions(cells, column.words)
-    numbers = cells if isinstance(cells, np.ndarray) else _numbers(column, cells, where)
+        return _positions(cells if isinstance(cells, list) else _texts(column, cells, where), column.words)
+    if isinstance(cells, np.ndarray):
+        numbers = _kept_as(column, cells, where)
+    else:
+        numbers = (_numbers if column.since is None else _days)(column, cells, where)
+    if column.since is not None:
+        numbers = numbers - column.origin
     large = np.flatnonzero(np.abs(numbers) > LARGEST)
     if len(large):
         cell = str(cells[large[0]]).strip()
@@ -44,8 +51,8 @@ def values(column: Column, cells: Cells, where: Where) -> NDArray[Any]:
     gaps = np.flatnonzero(np.isnan(numbers))
     if len(gaps) and column.fill is None:
         raise TableError(
-            f"{_place(column, where, gaps[0])}: there is no number, and the table that was trained on has one in every "
-            "row; fill it in, or leave the row out"
+            f"{_place(column, where, gaps[0])}: there is no {_kind(column)}, and the table that was trained on has one "
+            "in every row; fill it in, or leave the row out"
         )
     return numbers
 
@@ -84,7 +91,7 @@ def as_word(cell: str) -> str:
 
 
 def arrow_cells(array: Any, words: bool = False) -> Cells | None:
-    """The cells of an Arrow array; None if it holds neither numbers nor words. Truth may be either."""
+    """The cells of an Arrow array; None if it holds neither numbers, dates nor words. Truth may be number or word."""
     pyarrow = import_module("pyarrow")
     kind, types = array.type, pyarrow.types
     if types.is_dictionary(kind):  # what pandas makes of a categorical column
@@ -98,6 +105,8 @@ def arrow_cells(array: Any, words: bool = False) -> Cells | None:
         return ["" if text is None else text for text in array.to_pylist()]
     if types.is_null(kind):
         return np.full(len(array), np.nan)
+    if types.is_date(kind) or types.is_timestamp(kind):  # with a zone: in UTC
+        return np.asarray(array.to_numpy(zero_copy_only=False))
     if not types.is_integer(kind) and not types.is_floating(kind):
         return None
     return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
@@ -115,8 +124,42 @@ def _numbers(column: Column, cells: list[str], where: Where) -> NDArray[np.float
     return np.array(found, dtype=np.float64)
 
 
-def _positions(cells: Cells, words: tuple[str, ...]) -> NDArray[np.int64]:
-    texts = cells if isinstance(cells, list) else list(map(label_text, cells.tolist()))
+def _days(column: Column, cells: list[str], where: Where) -> NDArray[np.float64]:
+    days = {cell: as_days(cell) for cell in dict.fromkeys(cells)}  # many rows may be of one day
+    for cell in (cell for cell, day in days.items() if day is None):
+        if cell.strip().lower() not in _NO_NUMBER:
+            raise TableError(f"{_place(column, where, cells.index(cell))}: {not_a_date(cell)}")
+    return np.array([days[cell] for cell in cells], dtype=np.float64)
+
+
+def _kept_as(column: Column, cells: NDArray[Any], where: Where) -> NDArray[np.float64]:
+    """Numbers or days, as the file keeps them. A column without any value may be either."""
+    dates = is_dates(cells)
+    numbers = days_of(cells) if dates else cells
+    there = np.flatnonzero(~np.isnan(numbers))
+    if len(there) and dates != (column.since is not None):
+        raise TableError(f"{_place(column, where, there[0])}: expected a {_kind(column)}, got {cells[there[0]]}")
+    return numbers
+
+
+def _texts(column: Column, cells: NDArray[Any], where: Where) -> list[str]:
+    if not is_dates(cells):
+        return list(map(label_text, cells.tolist()))
+    there = np.flatnonzero(~np.isnat(cells))
+    if len(there):
+        raise TableError(f"{_place(column, where, there[0])}: expected a word, got the date {cells[there[0]]}")
+    return [""] * len(cells)
+
+
+def is_dates(cells: Cells) -> bool:
+    return isinstance(cells, np.ndarray) and cells.dtype.kind == "M"
+
+
+def _kind(column: Column) -> str:
+    return "number" if column.since is None else "date"
+
+
+def _positions(texts: list[str], words: tuple[str, ...]) -> NDArray[np.int64]:
     position = {"": BLANK, **{as_word(word): i for i, word in enumerate(words)}}
     found = {text: position.get(as_word(text), UNSEEN) for text in set(texts)}
     return np.fromiter(map(found.__getitem__, texts), dtype=np.int64, count=len(texts))

@@ -1,22 +1,36 @@
-"""Columns of a table as features: numbers as they are, gaps filled and marked, and a 0 or 1 for every word."""
+"""Columns of a table as features: numbers as they are, dates in days, gaps filled and marked, a 0 or 1 for a word."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cadr.data.sources.dates import day_text
+
 
 @dataclass(frozen=True)
 class Column:
-    """A column of numbers, or of words if it has any, and what becomes of its cells."""
+    """A column of numbers, of dates, or of words if it has any, and what becomes of its cells."""
 
     name: str
     words: tuple[str, ...] | None = None  # each is a feature: 1 where the cell is this word
     fill: float | None = None  # what stands in the gaps of numbers, their median; None: training has seen no gap
+    # The cells are dates, as days since this one in their middle: days since 1970 know no seconds in 32 bits. It is no
+    # part of the text of a column, by which runs that are older than dates know their data again.
+    since: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.since is not None:
+            np.datetime64(self.since, "D")  # or a ValueError, before any cell is read
+
+    @property
+    def origin(self) -> float:
+        """The day from which dates are counted, in days since 1970."""
+        return float(np.datetime64(self.since, "D").astype(np.int64))
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -43,16 +57,22 @@ def encode(columns: Sequence[Column], values: Sequence[NDArray[Any]], rows: int)
 
 
 def in_words(columns: Sequence[Column]) -> list[str]:
-    """What was made of words and of gaps, in a sentence each, for people to see whether it is what they meant."""
+    """What was made of words, of dates and of gaps, in a sentence each, for people to see if they meant it."""
     words = [f"{column.name} ({_some([*map(apart, column.words)])})" for column in columns if column.words is not None]
-    gaps = [f"{column.name} ({column.fill:g})" for column in columns if column.fill is not None]
+    dates = [f"{column.name} ({column.since})" for column in columns if column.since is not None]
+    gaps = [f"{column.name} ({_filled(column, column.fill)})" for column in columns if column.fill is not None]
     lines = [f"Columns of words, every word a feature: {_some(words, 20)}."] if words else []
+    lines += [f"Columns of dates, in days since the middle one: {_some(dates, 20)}."] if dates else []
     return [*lines, f"Gaps filled with the median and marked by a feature: {_some(gaps, 20)}."] if gaps else lines
 
 
 def apart(word: str) -> str:
     """The word as one of several between commas."""
     return repr(word) if "," in word else word
+
+
+def _filled(column: Column, fill: float) -> str:
+    return f"{fill:g}" if column.since is None else day_text(column.origin + fill)
 
 
 def _some(texts: Sequence[str], most: int = 6) -> str:

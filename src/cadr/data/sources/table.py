@@ -1,4 +1,4 @@
-"""Tables of features, numbers or words, with a label column: CSV, or Parquet through the `parquet` extra."""
+"""Tables of features, numbers, dates or words, with a label column: CSV, or Parquet through the `parquet` extra."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def open_parquet(path: Path, label_column: str, ignored: tuple[str, ...] = ()) -
                 found = arrow_cells(batch.column(i))
                 if found is None:
                     raise TableError(
-                        f"{path}: column {header[i]!r} is {batch.column(i).type}; features must be numbers or words, "
-                        "and what is no feature is left out with --ignore-columns"
+                        f"{path}: column {header[i]!r} is {batch.column(i).type}; features must be numbers, dates "
+                        "or words, and what is no feature is left out with --ignore-columns"
                     )
                 cells.append(found)
             yield Part(labels, called[0] if called else [], cells, rows_from(path, start))
@@ -99,7 +99,7 @@ def _pool(path: Path, header: list[str], parts: Parts) -> Pool:
     columns = [Column(name) for name in header]
     try:
         matrix, texts, called = _read(columns, parts())
-    except TableError:  # words or gaps, and what such columns hold is known when all of it has been seen
+    except TableError:  # words, dates or gaps, and what such columns hold is known when all of it has been seen
         columns = _survey(path, header, parts())
         matrix, texts, called = _read(columns, parts())
     if not texts or not columns:
@@ -119,7 +119,7 @@ def _pool(path: Path, header: list[str], parts: Parts) -> Pool:
         names,
         path.stem,
         feature_names=features,
-        columns=None if features == tuple(header) else tuple(columns),
+        columns=None if columns == [Column(name) for name in header] else tuple(columns),
         identifiers=tuple(called) or None,
     )
 

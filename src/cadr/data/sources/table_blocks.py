@@ -86,7 +86,7 @@ def _fast(path: Path, header: list[str], layout: Layout, wanted: Wanted) -> Gene
         pyarrow, csv = import_module("pyarrow"), import_module("pyarrow.csv")
     except ImportError:
         return start, False
-    numbers = {column.name for column in layout.columns if column.words is None}
+    numbers = {column.name for column in layout.columns if column.words is None and column.since is None}
     types = {name: pyarrow.float64() if name in numbers else pyarrow.string() for name in header}
     with path.open(encoding="utf-8-sig") as file:
         delimiter = delimiter_of(file.readline())
@@ -157,7 +157,9 @@ def _cells(path: Path, header: list[str], batch: Any, layout: Layout) -> list[Ce
         cells = arrow_cells(batch.column(i), words=column.words is not None)
         if cells is None:
             kind = batch.column(i).type
-            raise PredictionDataError(f"{path}: column {header[i]!r} is {kind}; features must be numbers or words")
+            raise PredictionDataError(
+                f"{path}: column {header[i]!r} is {kind}; features must be numbers, dates or words"
+            )
         found.append(cells)
     return found
 
