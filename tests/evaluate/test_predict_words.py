@@ -130,14 +130,37 @@ def test_unseen_words_count_as_blank_and_are_counted(run, tmp_path, monkeypatch,
         if hidden:
             monkeypatch.setitem(sys.modules, "pyarrow.csv", None)
         assert main(["predict", str(run), str(paths[0]), "--out", str(tmp_path / "p.csv")]) == 0
-        words = (
-            "Words that the training table does not have were taken for blank cells, in the column 'bark' (30 rows)."
-        )
-        assert words in capsys.readouterr().out
+        words = "Words that the training table does not have were taken for blank cells, in the column 'bark' ("
+        assert f"{words}'?' in 30 rows)." in capsys.readouterr().out
     assert predict_file(run, str(paths[1]), tmp_path / "q.csv").unseen == {}
     assert [row["predicted"] for row in read(tmp_path / "p.csv")] == [
         row["predicted"] for row in read(tmp_path / "q.csv")
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["?", "thorny", "? ", "", "rough"], "'?', 'thorny' in 36 rows"),
+        (["?", "thorny", "Rough"], "'?', 'thorny', 'Rough' in 60 rows"),
+        (["x, y", "thorny", "Rough", "7", "8"], "'x, y', 'thorny', 'Rough' and others in 60 rows"),
+        (["long " * 20], f"'{'long ' * 8}…' in 60 rows"),
+        ([7], "'7' in 60 rows"),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_the_first_unseen_words_are_named(words, said, suffix, run, tmp_path, monkeypatch, capsys):
+    barks = [words[i % len(words)] for i in range(60)]
+    path = tmp_path / f"new{suffix}"
+    if suffix == ".csv":
+        write_csv(path, ["size", "bark", "height"], [[1, bark, 2] for bark in barks])
+    else:
+        pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(pyarrow.table({"size": [1] * 60, "bark": barks, "height": [2] * 60}), path)
+    monkeypatch.setattr(table_blocks, "ROWS", 2)  # what is first in a block need not be first in the table
+    monkeypatch.setattr(table_blocks, "BYTES", 64)
+    assert main(["predict", str(run), str(path), "--out", str(tmp_path / "p.csv")]) == 0
+    assert f"in the column 'bark' ({said}).\n" in capsys.readouterr().out
 
 
 def test_a_parquet_column_without_any_value_is_all_gaps(run, tmp_path):

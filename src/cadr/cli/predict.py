@@ -71,7 +71,7 @@ def run(namespace: Namespace) -> int:
     if found.caution:
         print(found.caution)
     if found.unseen:
-        columns = ", ".join(f"{name!r} ({counted(rows, 'row')})" for name, rows in found.unseen.items())
+        columns = "; ".join(f"{name!r} ({words})" for name, words in found.unseen.items())
         print(f"Words that the training table does not have were taken for blank cells, in the column {columns}.")
     if found.labelled:
         where = ": look at the rows whose `disagrees` is yes, the most probable first" if found.disagreements else ""

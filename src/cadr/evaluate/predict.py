@@ -21,6 +21,7 @@ from torch import nn
 
 from cadr.data.home import at_home
 from cadr.data.sources.blocks import Block, Blocks, open_blocks
+from cadr.data.sources.unseen import Unseen
 from cadr.data.whole import whole
 from cadr.errors import ConfigError, DataError
 from cadr.evaluate.predictor import Predictor
@@ -35,7 +36,7 @@ class Predicted(NamedTuple):
     lacking: Counter[str]  # labels that name a class which the model does not have; all of them are disagreements
     counts: dict[str, int]  # rows predicted to be of each class
     caution: str  # what to know before believing the probabilities; blank: nothing
-    unseen: Counter[str]  # rows of a column whose word the training table does not have
+    unseen: dict[str, Unseen]  # by column: words that the training table does not have
 
 
 def predict_file(
@@ -79,7 +80,7 @@ def predict_file(
     counts = np.zeros(len(names), dtype=np.int64)
     rows = labelled = disagreements = 0
     lacking: Counter[str] = Counter()
-    unseen: Counter[str] = Counter()
+    unseen: dict[str, Unseen] = {}
     writer = _csv if out.suffix.lower() == ".csv" else _parquet
     with writer(out, opened, new) as write:
         for block in opened.blocks:
@@ -91,10 +92,10 @@ def predict_file(
             if block.labels is not None and wrong is not None:
                 labelled, disagreements = labelled + int((block.labels != "").sum()), disagreements + int(wrong.sum())
                 lacking.update(label for label in block.labels[wrong] if label not in predictor.class_names)
-            unseen.update(block.unseen)
+            unseen |= {name: unseen.get(name, Unseen()) + more for name, more in block.unseen.items()}
             progress(rows)
     by_class = dict(zip(predictor.class_names, counts.tolist(), strict=True))
-    return Predicted(rows, labelled, disagreements, lacking, by_class, predictor.calibration.caution, +unseen)
+    return Predicted(rows, labelled, disagreements, lacking, by_class, predictor.calibration.caution, unseen)
 
 
 def _best(predictor: Predictor, block: Block, top: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:

@@ -25,6 +25,7 @@ from cadr.data.sources.folder import LABELS, images_under, labelled_files
 from cadr.data.sources.images import Unreadable, check_readable, decode_readable, resize_all
 from cadr.data.sources.label_names import Names, names_of_numbers, names_of_texts
 from cadr.data.sources.labels import whole_numbers
+from cadr.data.sources.unseen import Unseen
 from cadr.errors import DataError
 
 IMAGES = 512  # decoded together
@@ -57,7 +58,7 @@ class Block(NamedTuple):
     examples: NDArray[Any]
     labels: Names | None  # blank where missing
     kept: list[Any]  # one list, or Arrow array, per column of `Blocks.columns`
-    unseen: Mapping[str, int] = {}  # rows of a column with a word that training has not seen
+    unseen: Mapping[str, Unseen] = {}  # by column, where training has not seen some word
 
 
 class Blocks(NamedTuple):

@@ -25,6 +25,7 @@ from cadr.data.sources.columns import Column, encode
 from cadr.data.sources.csv_file import delimiter_of, read_csv
 from cadr.data.sources.label_names import names_of_texts
 from cadr.data.sources.labels import label_text
+from cadr.data.sources.unseen import Unseen
 
 ROWS = 8192
 BYTES = 1 << 22  # that Arrow reads together
@@ -41,9 +42,9 @@ class Layout(NamedTuple):
     def block(self, cells: list[Cells], where: Where, labels: list[str], kept: list[Any], wanted: Wanted) -> Block:
         found = [values(*each, where) for each in zip(self.columns, cells, strict=True)]
         unseen = {
-            column.name: int((positions == UNSEEN).sum())
-            for column, positions in zip(self.columns, found, strict=True)
-            if column.words is not None
+            column.name: Unseen.among(texts, positions)
+            for column, texts, positions in zip(self.columns, cells, found, strict=True)
+            if column.words is not None and (positions == UNSEEN).any()
         }
         names = None if self.label_at is None else names_of_texts(labels, wanted.class_names)
         return Block(encode(self.columns, found, len(found[0])), names, kept, unseen)
