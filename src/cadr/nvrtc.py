@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from cadr.kept import kept
 
 
 def kernel(
@@ -21,11 +24,11 @@ def kernel(
     It runs on the current device. `capability` is the card's unless given: "90a" is a Hopper card with what later cards
     do not have.
     """
-    return _compiled(torch.cuda.current_device(), sources, expression, shared, options, capability)
+    return _loaded(torch.cuda.current_device(), sources, expression, shared, options, capability)
 
 
 @cache
-def _compiled(
+def _loaded(
     device: int,
     sources: tuple[Path, ...],
     expression: str,
@@ -33,7 +36,26 @@ def _compiled(
     options: tuple[str, ...],
     capability: str | None,
 ) -> Any:
+    from torch.cuda._utils import _cuda_load_module
+
     text = "\n".join(source.read_text(encoding="utf-8") for source in sources)
-    compiled = torch.cuda._compile_kernel(text, expression, compute_capability=capability, nvcc_options=list(options))
-    compiled.set_shared_memory_config(shared)
-    return compiled
+    capability = capability or "{}{}".format(*torch.cuda.get_device_capability(device))
+    name, code = _compiled(text, expression, options, capability)
+    modules: Any = _cuda_load_module(code, [name])
+    loaded = modules[name]
+    loaded.set_shared_memory_config(shared)
+    return loaded
+
+
+def _compiled(text: str, expression: str, options: tuple[str, ...], capability: str) -> tuple[str, bytes]:
+    """Its name for the linker, and machine code. The kernels of a network take seconds: another run finds them made."""
+
+    def make() -> bytes:
+        from torch.cuda._utils import _nvrtc_compile
+
+        code, name = _nvrtc_compile(text, expression, compute_capability=capability, nvcc_options=list(options))
+        return name.encode() + b"\0" + code
+
+    all_it_depends_on = repr((text, expression, options, capability, torch.__version__, torch.version.cuda))
+    name, _, code = kept(sha256(all_it_depends_on.encode()).hexdigest(), make).partition(b"\0")
+    return name.decode(), code
