@@ -12,10 +12,12 @@ import pytest
 
 from cadr.data import Pool, apply, make_split, open_data
 from cadr.data.protocols import PROTOCOLS
+from cadr.data.sources.columns import Column
 from cadr.errors import DataError
 from cadr.evaluate import diagnosis as module
 from cadr.evaluate import diagnosis_crossfit as crossfit
 from cadr.evaluate.diagnosis import diagnose
+from cadr.evaluate.diagnosis_features import fit_features
 from cadr.evaluate.diagnosis_result import CAVEAT
 
 
@@ -239,3 +241,18 @@ def test_the_guide_runs(capsys):
     (code,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
     exec(code, {})
     assert capsys.readouterr().out.startswith("Labels are NOT missing at random (p < 0.001): class 2")
+
+
+def test_a_rare_word_is_divided_as_in_training_and_a_rare_number_as_ever():
+    columns = (Column("size"), Column("shop", ("few", "many")), Column("flag"))
+    x = np.random.default_rng(0).normal(size=(400, 4)).astype(np.float32)
+    x[:, 1], x[:, 2], x[:, 3] = np.arange(400) == 7, np.arange(400) % 3 == 0, np.arange(400) == 9
+    names = tuple(feature for column in columns for feature in column.features)
+    labels = np.where(np.arange(400) % 4 == 0, np.arange(400) % 8 // 4, -1)
+    rows = np.arange(400)
+    divided = x.std(0)
+    for table, least in ((columns, 0.2), (None, divided[1])):
+        pool = Pool(x, labels, ("u", "v"), feature_names=names, columns=table)
+        found = fit_features(pool, rows, np.random.default_rng(0))[rows]
+        by = [divided[0], max(divided[1], least), divided[2], divided[3]]
+        np.testing.assert_allclose(found, (x - x.mean(0)) / by, rtol=1e-4, atol=1e-5)

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from cadr.data.pool import Pool
-from cadr.train.inputs import RARE, Inputs
+from cadr.data.sources.columns import RARE
+from cadr.train.inputs import Inputs
 
 N = 10_000
 

@@ -5,7 +5,7 @@ Rows are read some at a time, so that a memory-mapped matrix of any size is neve
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cadr.data.pool import Pool
+from cadr.data.sources.columns import RARE, Column
 
 Rows = NDArray[np.int64]
 
@@ -53,7 +54,16 @@ def fit_features(pool: Pool, rows: Rows, random: np.random.Generator) -> Feature
     if pool.kind == "image" or x.shape[1] > MOST_FEATURES:
         axes = _components(x - mean, COMPONENTS if pool.kind == "image" else MOST_FEATURES // 4, random)
     spread = _project(x, mean, axes).std(0, dtype=np.float64)
+    if axes is None and pool.columns is not None:
+        spread = np.maximum(spread, _least(pool.columns))
     return Features(pool, mean, axes, _scale(spread, separate=pool.feature_names is not None))
+
+
+def _least(columns: Sequence[Column]) -> NDArray[np.float64]:
+    """By how much a feature is divided at least: a rare word by as much as in training, or the classifier would learn
+    the few labelled rows by it."""
+    least = [RARE if column.words is not None else 0.0 for column in columns]
+    return np.repeat(least, [len(column.features) for column in columns])
 
 
 def _project(

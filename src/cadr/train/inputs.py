@@ -13,10 +13,9 @@ from torch import Tensor
 
 from cadr.algorithms import Facts
 from cadr.data.pool import MISSING, Pool
+from cadr.data.sources.columns import RARE
 from cadr.errors import DataError
 from cadr.views import to_model
-
-RARE = 0.2  # standard deviation of what one row in 24 has
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from cadr.data.sources.dates import day_text
 
+RARE = 0.2  # the standard deviation of a word that one row in 24 has; where a word varies less, it is divided by this
+
 
 @dataclass(frozen=True)
 class Column:
