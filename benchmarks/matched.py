@@ -12,6 +12,11 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 
+def accuracy(confusion: Sequence[Sequence[int]]) -> float:
+    counts = np.asarray(confusion)
+    return float(100.0 * counts.trace() / counts.sum())
+
+
 def matched_accuracy(confusion: Sequence[Sequence[int]]) -> float:
     """In percent: the best one-to-one assignment of predicted to true classes."""
     counts = np.asarray(confusion)

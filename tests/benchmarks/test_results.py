@@ -57,12 +57,15 @@ def test_without_records_every_cell_is_visibly_empty_and_nothing_is_claimed():
 
 
 def test_the_first_sentence_is_computed():
+    exchanged = [[100, 0, 0], [0, 2, 98], [0, 99, 1]]
     cadr = [record("cifar10-gamma50-cadr", seed=s, accuracy=a) for s, a in ((1, 93.0), (2, 94.0))]
+    cadr.append(record("cifar10-gamma50-cadr", seed=3, accuracy=34.0, confusion=exchanged))
     text = build(*cadr, record("cifar10-gamma50-fixmatch", accuracy=66.0))
     assert text.split("\n\n")[1] == (
-        "On CIFAR-10, γ = 50, CADR reaches **93.50 ± 0.71 %** (2 seeds; published 93.79 %) in **15.0 min** on one "
-        "NVIDIA H200, where FixMatch, trained in the same way, reaches 66.00 % (published 65.61 %); as many steps of "
-        "FixMatch elsewhere take 2.0 hours on four V100 ([as its issue tracker says](https://x))."
+        "On CIFAR-10, γ = 50, CADR (published with 93.79 %) reaches **93.00 %** (seed 1), **94.00 %** (seed 2) and "
+        "**34.00 %** (seed 3, which exchanged names: 99.00 % if they were matched) in **15.0 min** on one NVIDIA H200, "
+        "FixMatch (published with 65.61 %), trained in the same way, 66.00 % (seed 1); as many steps of FixMatch "
+        "elsewhere take 2.0 hours on four V100 ([as its issue tracker says](https://x))."
     )
 
 

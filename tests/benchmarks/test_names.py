@@ -1,0 +1,21 @@
+"""The table of names is that of its records, and what the documentation says of it holds."""
+
+from benchmarks.cells import read_records
+
+from benchmarks import names
+
+
+def test_the_committed_table_is_that_of_the_committed_records():
+    assert names.OUT.read_text(encoding="utf-8") == names.build(read_records(names.RECORDS))
+
+
+def test_what_is_said_of_it():
+    """docs/reproduce.md: the shares of the commonest and of the rarest label in P̂, with the supplement and without."""
+    records = read_records(names.RECORDS)
+    cadr = {r["seed"]: r for r in records if r["row"] == "cifar10-gamma100-cadr"}
+    without = {r["seed"]: r for r in records if r["row"] == "cifar10-gamma100-cap-cai"}
+    assert len(records) == 12
+    assert all(0.155 < r["prior"][0] < 0.195 and 0.01 < r["prior"][-1] < 0.055 for r in cadr.values())
+    assert all(0.08 < r["prior"][c] < 0.115 for r in without.values() for c in (0, -1))
+    better = [seed for seed, r in without.items() if sum(r["recall"][-2:]) > 2 * sum(cadr[seed]["recall"][-2:])]
+    assert better == [101, 103, 104]
