@@ -72,11 +72,12 @@ def power(steps: int) -> str:
 
 
 def minutes(records: Sequence[Record]) -> str:
-    """Mean minutes a run: of those that had the hardware to themselves, if there are any."""
-    records = [r for r in records if r.get("abreast", 1) == 1] or records
-    mean = statistics.fmean(r["seconds"] for r in records) / 60
-    abreast = max(r.get("abreast", 1) for r in records)
-    return f"{mean:.1f} min" if abreast == 1 else f"{mean:.1f} min, {abreast} abreast"
+    """Mean minutes a run: of those that had the hardware to themselves ("alone"), if some had and some had not."""
+    alone = [r for r in records if r.get("abreast", 1) == 1]
+    mean = statistics.fmean(r["seconds"] for r in alone or records) / 60
+    if not alone:
+        return f"{mean:.1f} min, {max(r['abreast'] for r in records)} abreast"
+    return f"{mean:.1f} min" if len(alone) == len(records) else f"{mean:.1f} min alone"
 
 
 def hardware(records: Sequence[Record]) -> str:

@@ -103,7 +103,8 @@ def build(
     intro = (
         "Accuracies (%) of ours are the median of the last 10 evaluations of the averaged model on the test set "
         f"({Training.evaluations} in a run; digits say theirs), geometric means and recalls those of the last one, "
-        "± the sample standard deviation over n seeds, with steps, mean minutes a run and hardware beside them; "
+        "± the sample standard deviation over n seeds, with steps, mean minutes a run (*alone*: of those runs that "
+        "shared the hardware with no other) and hardware beside them; "
         f"{EMPTY} marks a cell that has not been run. The published numbers "
         "are for the published number of steps and most likely one seed. This file is written by "
         "`python benchmarks/results.py` from [records/](records), [rivals.json](rivals.json), "
