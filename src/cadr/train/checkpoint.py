@@ -83,6 +83,8 @@ def recover(out: Path) -> tuple[Checkpoint | None, str]:
     if problem and (out / CURRENT).is_dir():  # or the next save would put the bad one in the place of the good one
         shutil.rmtree(out / REFUSED, ignore_errors=True)
         (out / CURRENT).rename(out / REFUSED)
+    if found is not None and not (out / CURRENT).is_dir():  # what was kept for this is the newest now
+        (out / PREVIOUS).rename(out / CURRENT)
     return found, problem
 
 

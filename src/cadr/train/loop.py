@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,6 +37,7 @@ from cadr.train.report import (
     stopping_points,
 )
 from cadr.train.result import describe_run, result, summary
+from cadr.train.saving import Saving
 from cadr.train.step import Step
 from cadr.train.watch import Watch
 from cadr.words import counted
@@ -79,7 +79,7 @@ class Run:
         self.step = self._begin()
         self.watch = Watch(prepared.pool.class_names, self.training.steps)
         self.clock = Clock(self.step.device)
-        self.saved = time.perf_counter()
+        self.saving = Saving(folder.path, self.training.checkpoint_seconds)
         self.logged = 0  # the step of the last log record
         self.whole = True  # all of it is at the end of one and the same step
 
@@ -114,7 +114,7 @@ class Run:
                 self.step = self._begin()
             for record in records:
                 self.folder.append(record)
-            if stop == self.training.steps or time.perf_counter() - self.saved >= self.training.checkpoint_seconds:
+            if stop == self.training.steps or self.saving.due():
                 self._save()
         if interrupt.requested:
             raise KeyboardInterrupt
@@ -173,6 +173,7 @@ class Run:
             if self.generations.current.number:
                 self.step = self._begin()
             self.step.load(rest)
+            self.saving.kept = self.step.done
         write(self.prepared, self.folder)
         self.folder.rewind(self.step.done)
         self.folder.write(input_spec.FILE, self._input_spec().to_json())
@@ -186,8 +187,7 @@ class Run:
             "before": self.clock.spent(),
             "logged": self.logged,
         }
-        checkpoint.save(self.folder.path, self.step.tensors() | self.generations.tensors(), facts)
-        self.saved = time.perf_counter()
+        self.saving.save(self.step.done, self.step.tensors() | self.generations.tensors(), facts)
 
     def _advance(self, stop: int, interrupt: Deferred) -> None:
         steps = stop - self.step.done
