@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from cadr.data import draw
-from cadr.views import ctaugment
+from cadr.views import ImageViews, ctaugment
 from cadr.views.ctaugment import BINS, CUTOUT, NAMES, RESCALE, Policy
 from cadr.views.cutout import GREY, draw_centres
 from tests.views import pillow, samples
@@ -99,3 +99,12 @@ def test_levels_come_from_bins_whose_rate_is_near_the_best():
     assert bits.unique().tolist() == list(range(8))
     share = torch.bincount(policy.operation, minlength=len(NAMES)).double() / 60_000
     assert (share - 1 / len(NAMES)).abs().max() < 0.005
+
+
+def test_no_operations_leave_nothing_to_learn():
+    views = ImageViews(strong="ctaugment", operations=0)
+    images = torch.from_numpy(samples.synthetic(8, 8))
+    assert not views.learns
+    assert views.init() == {}
+    expected = ImageViews(operations=0).strong_view(images, key(), {})
+    assert torch.equal(views.strong_view(images, key(), {}), expected)

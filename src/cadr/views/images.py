@@ -49,7 +49,7 @@ class ImageViews:
     @property
     def learns(self) -> bool:
         """Whether `probe` and `update` are to be called at every step."""
-        return self.strong == "ctaugment"
+        return self.strong == "ctaugment" and self.operations > 0
 
     def init(self, device: torch.device | str = "cpu") -> dict[str, Tensor]:
         """What the strong view learns, as explicit state."""
