@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cadr.algorithms import ALGORITHMS
+from cadr.data.limits import ROWS, SEED, STEPS, check_numbers
 from cadr.data.option import option
 from cadr.data.protocols import PROTOCOLS
 from cadr.errors import ConfigError
@@ -39,6 +40,7 @@ class Source:
     ignore_columns: tuple[str, ...] = option((), "columns of a table that are no features: identifiers, dates, notes")
 
     def __post_init__(self) -> None:
+        check_numbers(self)
         at_least(self.held_out, 0, "held_out")
         share(self.validation, "validation")
 
@@ -54,6 +56,7 @@ class Optimiser:
     ema: float = option(0.999, "decay of the moving average of the weights that is evaluated")
 
     def __post_init__(self) -> None:
+        check_numbers(self)
         at_least(self.lr, 0.0, "lr")
         at_least(self.weight_decay, 0.0, "weight_decay")
         share(self.cosine, "cosine")
@@ -81,8 +84,11 @@ class Training:
     )
 
     def __post_init__(self) -> None:
+        check_numbers(self, steps=STEPS, batch=ROWS, ratio=ROWS, seed=SEED)
         for name in ("steps", "batch", "ratio", "evaluations"):
             at_least(getattr(self, name), 1, name)
+        if self.batch * self.ratio > ROWS:
+            raise ConfigError(f"batch times ratio must be at most {ROWS}, got {self.batch} times {self.ratio}.")
         at_least(self.seed, 0, "seed")
         at_least(self.checkpoint_seconds, 0.0, "checkpoint_seconds")
         if self.log_every is not None:
@@ -134,9 +140,10 @@ class Config:
     @staticmethod
     def from_toml(text: str) -> Config:
         try:
-            return Config.from_dict(tomllib.loads(text))
-        except tomllib.TOMLDecodeError as error:
+            flat = tomllib.loads(text)
+        except ValueError as error:  # not only TOMLDecodeError: a number may have too many digits for Python
             raise ConfigError(f"The configuration is not valid TOML ({error}); correct it by hand.") from None
+        return Config.from_dict(flat)
 
     @staticmethod
     def read(path: Path | str) -> Config:

@@ -48,10 +48,17 @@ def convert(value: Any, hint: Any, name: str) -> Any:
     elif dataclasses.is_dataclass(hint) and isinstance(value, dict):
         return build(typing.cast(type[Any], hint), value)
     elif hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        return _float(value, name)
     elif isinstance(hint, type) and isinstance(value, hint) and (hint is bool or not isinstance(value, bool)):
         return value
     raise ConfigError(f"{name} must be of type {getattr(hint, '__name__', hint)}, got {value!r}.")
+
+
+def _float(value: int, name: str) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ConfigError(f"{name} must be a number of at most 308 digits, got one of {len(str(value))}.") from None
 
 
 def write_toml(flat: dict[str, Any]) -> str:

@@ -49,7 +49,7 @@ def test_algorithms_times_seeds(tmp_path, capsys, processes):
     [
         (["--algorithms", "fixmatch", "cdar"], "--algorithms: expected names out of supervised"),
         (["--algorithms", "fixmatch", "--beta", "1"], "unrecognized arguments: --beta 1"),
-        (["--seeds", "0"], "--seeds: expected a whole number from 1 on, got '0'"),
+        (["--seeds", "0"], "--seeds: expected a whole number from 1 to 1000, got '0'"),
     ],
 )
 def test_mistakes(arguments, sentence, capsys):

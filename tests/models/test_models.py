@@ -140,10 +140,10 @@ def test_choice_follows_the_size_of_an_example(shape, name):
     assert choose(shape) == name
 
 
-@pytest.mark.parametrize("spec", [WideResNet28(width=0), ConvNet(channels=0), MLP(hidden=(4, 0))])
-def test_impossible_sizes_are_refused(spec):
+@pytest.mark.parametrize(("spec", "size"), [(WideResNet28, 0), (ConvNet, 0), (MLP, (4, 0))])
+def test_impossible_sizes_are_refused(spec, size):
     with pytest.raises(ConfigError, match="at least 1"):
-        spec.build(3, (3, 32, 32))
+        spec(size)
 
 
 def test_images_that_the_stem_would_leave_nothing_of_are_refused():

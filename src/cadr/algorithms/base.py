@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from cadr.data.limits import check_numbers
 from cadr.errors import ConfigError
 from cadr.estimate.prior import at_least_float32
 
@@ -64,6 +65,9 @@ class Output(NamedTuple):
 
 class Algorithm(ABC):
     """The two methods, and what the loop heeds beside them: a class attribute or field of the name says otherwise."""
+
+    def __post_init__(self) -> None:
+        check_numbers(self)
 
     @abstractmethod
     def init(self, facts: Facts) -> State:
@@ -182,6 +186,7 @@ def target_distribution(given: tuple[float, ...], num_classes: int) -> Tensor:
         return torch.full((num_classes,), 1.0 / num_classes)
     if len(given) != num_classes:
         raise ConfigError(f"target_prior must have one number per class ({num_classes}), not {len(given)}.")
-    if min(given) <= 0:
+    shares = torch.tensor(given) / sum(given)
+    if min(given) <= 0 or not bool((shares > 0).all()):  # nor too small, or together too large, to be told from 0
         raise ConfigError(f"target_prior must be positive for every class, but its smallest number is {min(given):g}.")
-    return torch.tensor(given) / sum(given)
+    return shares

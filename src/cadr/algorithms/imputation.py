@@ -52,6 +52,7 @@ class Imputation(Algorithm):
     momentum: float = option(0.99, "Momentum of the moving average of predictions, P̂ (μ, Eq. 10).")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_range("momentum", self.momentum, 0.0, 1.0)
         check_range("lambda_u", self.lambda_u, 0.0, float("inf"))
 

@@ -24,6 +24,7 @@ from cadr.algorithms.base import (
     untracked,
 )
 from cadr.algorithms.mixing import mixup, one_hot, sharpen
+from cadr.data.limits import VIEWS
 from cadr.data.option import option
 from cadr.estimate.prior import uniform_prior, update_prior
 from cadr.functional import cross_entropy, predictions
@@ -44,11 +45,12 @@ class MixMatch(Algorithm):
     selects = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_range("alpha", self.alpha, 0.0, float("inf"))
         check_range("temperature", self.temperature, 1e-3, float("inf"))
         check_range("lambda_u", self.lambda_u, 0.0, float("inf"))
         check_range("ramp", self.ramp, 0.0, 1.0)
-        check_range("weak_views", self.weak_views, 1, float("inf"))
+        check_range("weak_views", self.weak_views, 1, VIEWS)
         check_range("momentum", self.momentum, 0.0, 1.0)
 
     def init(self, facts: Facts) -> State:

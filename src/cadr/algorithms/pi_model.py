@@ -41,6 +41,7 @@ class PiModel(Algorithm):
     selects = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_range("lambda_u", self.lambda_u, 0.0, float("inf"))
         check_range("ramp", self.ramp, 0.0, 1.0)
         check_choice("statistics", self.statistics, "joint", "labelled")

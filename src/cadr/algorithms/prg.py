@@ -20,6 +20,8 @@ from cadr.functional import predictions
 
 _SMALL = 1e-12  # under a division; far below the share of a class that anything is predicted to be
 
+_MOST_BATCHES = 2**16  # each is kept, as a matrix of classes by classes
+
 
 @dataclass(frozen=True)
 class PRG(Thresholded):
@@ -31,7 +33,7 @@ class PRG(Thresholded):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_range("alpha", self.alpha, 0.0, float("inf"))
-        check_range("batches", self.batches, 1, float("inf"))
+        check_range("batches", self.batches, 1, _MOST_BATCHES)
 
     def init(self, facts: Facts) -> State:
         c = facts.num_classes

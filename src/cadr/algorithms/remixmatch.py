@@ -33,6 +33,7 @@ from cadr.algorithms.base import (
     untracked,
 )
 from cadr.algorithms.mixing import as_views_lie, mixup, one_hot, sharpen
+from cadr.data.limits import VIEWS
 from cadr.data.option import option
 from cadr.estimate.prior import uniform_prior, update_prior
 from cadr.functional import cross_entropy, predictions
@@ -64,10 +65,11 @@ class ReMixMatch(Algorithm):
     selects = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("alpha", "lambda_u", "lambda_u1", "lambda_r"):
             check_range(name, getattr(self, name), 0.0, float("inf"))
         check_range("temperature", self.temperature, 1e-3, float("inf"))
-        check_range("strong_views", self.strong_views, 1, float("inf"))
+        check_range("strong_views", self.strong_views, 1, VIEWS)
         check_range("ramp", self.ramp, 0.0, 1.0)
         check_range("momentum", self.momentum, 0.0, 1.0)
         check_choice("alignment", self.alignment, "labelled", "uniform", "given")

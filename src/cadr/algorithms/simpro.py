@@ -20,6 +20,7 @@ from torch import Tensor
 from cadr.algorithms.base import Batch, Facts, State, Terms, check_range
 from cadr.algorithms.imputation import Imputation, Step
 from cadr.algorithms.mixing import one_hot
+from cadr.data.limits import VIEWS
 from cadr.data.option import option
 from cadr.estimate.prior import uniform_prior
 from cadr.functional import cross_entropy, predictions, thresholds
@@ -47,8 +48,8 @@ class SimPro(Imputation):
         check_range("updates", self.updates, 1, float("inf"))
         check_range("update_momentum", self.update_momentum, 0.0, 1.0)
         check_range("least_labelled_weight", self.least_labelled_weight, 0.0, float("inf"))
-        check_range("labelled_views", self.labelled_views, 1, float("inf"))
-        check_range("strong_views", self.strong_views, 1, float("inf"))
+        check_range("labelled_views", self.labelled_views, 1, VIEWS)
+        check_range("strong_views", self.strong_views, 1, VIEWS)
 
     def init(self, facts: Facts) -> State:
         counts = facts.labelled_counts.to(torch.float32)

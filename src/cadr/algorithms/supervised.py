@@ -19,6 +19,7 @@ class Supervised(Algorithm):
     momentum: float = option(0.99, "Momentum of the moving average of predictions, P̂, which is only watched.")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_range("momentum", self.momentum, 0.0, 1.0)
 
     def init(self, facts: Facts) -> State:

@@ -11,6 +11,8 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cadr.cli.flags import count
+
 if TYPE_CHECKING:
     from cadr.cli.main import Parser, Subparsers
 
@@ -35,24 +37,16 @@ def add(subparsers: Subparsers) -> None:
         help=f"whom to compare; the first is the baseline (default: {' '.join(ALGORITHMS)})",
     )
     parser.add_argument(
-        "--seeds", type=_count, default=3, metavar="N", help="how many seeds, counted from --seed on (default: 3)"
+        "--seeds", type=count, default=3, metavar="N", help="how many seeds, counted from --seed on (default: 3)"
     )
     parser.add_argument(
-        "--processes", type=_count, default=1, metavar="N", help="runs at the same time, one thread each (default: 1)"
+        "--processes", type=count, default=1, metavar="N", help="runs at the same time, one thread each (default: 1)"
     )
     parser.add_argument(
         "--out", type=Path, metavar="FOLDER", help="where the run folders go (default: runs/compare-DATA)"
     )
     parser.prepare = _prepare
     parser.set_defaults(run=run)
-
-
-def _count(text: str) -> int:
-    from argparse import ArgumentTypeError
-
-    if not text.isdecimal() or int(text) < 1:
-        raise ArgumentTypeError(f"expected a whole number from 1 on, got {text!r}")
-    return int(text)
 
 
 def _prepare(parser: Parser, arguments: list[str]) -> None:
@@ -102,7 +96,7 @@ def run(namespace: Namespace) -> int:
     jobs = [Job(config, folder / f"{name}-seed{config.training.seed}") for name, config in configs]
     results: dict[str, list[dict[str, Any]]] = {name: [] for name, _ in configs}
     try:
-        finished = finish(jobs, namespace.processes)
+        finished = finish(jobs, min(namespace.processes, len(jobs)))
     except KeyboardInterrupt:
         print(f"Stopped; every run so far is saved in {folder}. The same command continues.", file=sys.stderr)
         return INTERRUPTED

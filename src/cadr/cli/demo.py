@@ -8,6 +8,8 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cadr.cli.flags import count
+
 if TYPE_CHECKING:
     from cadr.cli.main import Subparsers
 
@@ -42,7 +44,7 @@ def add(subparsers: Subparsers) -> None:
         description="Compare FixMatch with CAP, CAI and CADR on handwritten digits of which nearly all labels are "
         "missing, the more so the rarer the class is among the labelled ones.",
     )
-    parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help=f"how many seeds (default: {SEEDS})")
+    parser.add_argument("--seeds", type=count, default=SEEDS, metavar="N", help=f"how many seeds (default: {SEEDS})")
     parser.add_argument("--steps", type=int, default=SETTINGS["steps"], metavar="N", help="steps of each run")
     parser.set_defaults(run=run)
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 Parse = Callable[[str], Any]
 
+_MOST = 1000  # seeds or processes
 _WORDS: dict[type, str] = {int: "a whole number", float: "a number"}
 
 
@@ -46,6 +47,13 @@ def given(namespace: argparse.Namespace, kind: type[Any]) -> dict[str, Any]:
 def flag(name: str) -> str:
     """The flag of a field: `n_max` becomes `--n-max`."""
     return "--" + name.replace("_", "-")
+
+
+def count(text: str) -> int:
+    """How many of something that takes a while each."""
+    if not text.isdecimal() or not 1 <= len(text) <= len(str(_MOST)) or not 1 <= int(text) <= _MOST:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 to {_MOST}, got {text!r}")
+    return int(text)
 
 
 def _default(item: dataclasses.Field[Any]) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -55,6 +54,6 @@ class Protocol:
     def _number(self, name: str, value: Any, low: float, high: float) -> float:
         if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
             raise ProtocolError(f"{self.name}: {name} is a number, got {value!r}")
-        if not (math.isfinite(value) and low <= value <= high):
+        if not low <= value <= high:
             raise ProtocolError(f"{self.name}: {name} lies between {low:g} and {high:g}, got {value!r}")
         return float(value)

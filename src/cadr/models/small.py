@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from cadr.data.limits import check_numbers
 from cadr.data.option import option
 from cadr.errors import ConfigError
 from cadr.models.parts import SLOPE, batch_norm, channels_last, conv, head
 
 # A small net sees hundreds of steps, not hundreds of thousands: statistics that follow within tens of steps.
 _SMALL_BN_MOMENTUM = 0.1
+_WIDEST = 2**14  # its kernels take a gibibyte and more
 
 
 @dataclass(frozen=True)
@@ -21,9 +23,12 @@ class ConvNet:
 
     channels: int = option(32, "channels of the first convolution; doubled by each of the other two")
 
-    def build(self, num_classes: int, input_shape: tuple[int, ...]) -> nn.Module:
+    def __post_init__(self) -> None:
+        check_numbers(self, channels=_WIDEST)
         if self.channels < 1:
             raise ConfigError(f"the small convolutional net needs at least 1 channel, not {self.channels}")
+
+    def build(self, num_classes: int, input_shape: tuple[int, ...]) -> nn.Module:
         layers: list[nn.Module] = []
         inputs = 3
         for stage in range(3):
@@ -41,9 +46,12 @@ class MLP:
 
     hidden: tuple[int, ...] = option((128, 128), "widths of the hidden layers")
 
-    def build(self, num_classes: int, input_shape: tuple[int, ...]) -> nn.Module:
+    def __post_init__(self) -> None:
+        check_numbers(self, hidden=_WIDEST)
         if any(width < 1 for width in self.hidden):
             raise ConfigError(f"every hidden layer needs at least 1 unit, not {self.hidden}")
+
+    def build(self, num_classes: int, input_shape: tuple[int, ...]) -> nn.Module:
         inputs = math.prod(input_shape)
         layers: list[nn.Module] = [nn.Flatten()]
         for outputs in self.hidden:

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from cadr.data.limits import check_numbers
 from cadr.data.option import option
 from cadr.errors import ConfigError
 from cadr.models.parts import Residual, Unit, channels_last, conv
+
+_WIDEST = 2**7  # the published factors go up to 10
 
 
 def wide_resnet(width: int, stages: int, num_classes: int) -> nn.Module:
@@ -30,8 +33,11 @@ class WideResNet28:
 
     width: int = option(2, "widening factor k: 16·k channels in the first stage")
 
+    def __post_init__(self) -> None:
+        _check(self)
+
     def build(self, num_classes: int, input_shape: tuple[int, ...]) -> nn.Module:
-        return wide_resnet(_checked(self.width), 3, num_classes)
+        return wide_resnet(self.width, 3, num_classes)
 
 
 @dataclass(frozen=True)
@@ -47,11 +53,14 @@ class WideResNet37:
 
     width: int = option(2, "widening factor k: 16·k channels in the first stage")
 
+    def __post_init__(self) -> None:
+        _check(self)
+
     def build(self, num_classes: int, input_shape: tuple[int, ...]) -> nn.Module:
-        return wide_resnet(_checked(self.width), 4, num_classes)
+        return wide_resnet(self.width, 4, num_classes)
 
 
-def _checked(width: int) -> int:
-    if width < 1:
-        raise ConfigError(f"the widening factor of a wide residual network must be at least 1, not {width}")
-    return width
+def _check(net: WideResNet28 | WideResNet37) -> None:
+    check_numbers(net, width=_WIDEST)
+    if net.width < 1:
+        raise ConfigError(f"the widening factor of a wide residual network must be at least 1, not {net.width}")

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from cadr.data import draw
+from cadr.data.limits import check_numbers
 from cadr.data.option import option
 from cadr.errors import ConfigError
 
@@ -25,6 +26,7 @@ class FeatureViews:
     mixing: float = option(0.2, "largest share of another row in the strong view")
 
     def __post_init__(self) -> None:
+        check_numbers(self)
         for name in ("weak_noise", "noise"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must be 0 or more, not {getattr(self, name)}; use 0 to turn it off.")

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from cadr.data import draw
+from cadr.data.limits import check_numbers
 from cadr.data.option import option
 from cadr.errors import ConfigError
 from cadr.views import on_device
@@ -24,6 +25,8 @@ from cadr.views.randaugment import randaugment
 from cadr.views.weak import draw_moves, move
 
 STRONG = ("randaugment", "ctaugment")
+_LARGEST_SHIFT = 4096  # no image has a longer side
+_MOST_OPERATIONS = 100  # one after another, and nothing is left of an image long before
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class ImageViews:
     cutout: float = option(0.5, "side of the grey square in the strong view, as a share of the image's side")
 
     def __post_init__(self) -> None:
+        check_numbers(self, shift=_LARGEST_SHIFT, operations=_MOST_OPERATIONS)
         if self.strong not in STRONG:
             raise ConfigError(f"strong must be one of {', '.join(STRONG)}, not {self.strong!r}; choose one of these.")
         if self.shift is not None and self.shift < 0:
