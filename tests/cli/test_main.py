@@ -3,7 +3,9 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+import torch
 
 from cadr.cli.main import COMMANDS, INTERRUPTED, main
 from cadr.errors import DataError
@@ -94,3 +96,20 @@ def test_a_reader_that_leaves_is_no_error(tmp_path):
     done = subprocess.run(["bash", "-o", "pipefail", "-c", shell], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("many.toml")
+
+
+def test_too_little_memory_costs_a_sentence(monkeypatch, capsys, tmp_path):
+    np.savez(tmp_path / "mine.npz", x=np.eye(4, dtype=np.float32), y=[0, 1, 0, 1])
+    rows = ["--batch", str(2**20), "--ratio", "1", "--steps", str(2**24), "--evaluations", "1"]  # a table of 64 TiB
+    assert main(["train", str(tmp_path / "mine.npz"), *rows, "--out", str(tmp_path / "run")]) == 2
+    on_a_cpu = capsys.readouterr().err
+    monkeypatch.setattr("importlib.import_module", lambda name: failing(torch.OutOfMemoryError("CUDA out of memory")))
+    assert main(["train"]) == 2
+    assert capsys.readouterr().err == on_a_cpu
+    assert on_a_cpu.startswith("cadr: there is not enough memory for this; ")
+
+
+def test_another_error_of_torch_is_a_defect(monkeypatch):
+    monkeypatch.setattr("importlib.import_module", lambda name: failing(RuntimeError("shapes do not match")))
+    with pytest.raises(RuntimeError, match="shapes"):
+        main(["train"])

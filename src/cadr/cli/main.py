@@ -83,14 +83,21 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print("cadr: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except (CadrError, OSError) as error:
-        if debug:
+    except (CadrError, OSError, MemoryError, RuntimeError) as error:
+        if debug or (isinstance(error, RuntimeError) and not _is_out_of_memory(error)):
             raise
         print(f"cadr: {_sentence(error)}", file=sys.stderr)
         return 2
 
 
+def _is_out_of_memory(error: Exception) -> bool:
+    """Of a GPU, or of a CPU, for which torch has no error of its own."""
+    return type(error).__name__ == "OutOfMemoryError" or "DefaultCPUAllocator" in str(error)
+
+
 def _sentence(error: Exception) -> str:
+    if isinstance(error, MemoryError | RuntimeError):
+        return "there is not enough memory for this; a smaller batch, ratio or network, or fewer views, need less"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename} cannot be used: {error.strerror}" if error.filename else error.strerror
     return " ".join(str(error).split())
