@@ -219,6 +219,21 @@ def test_a_stopped_run_says_how_to_continue_and_does(tmp_path, number):
     assert int(first.split()[3]) >= done
 
 
+def test_a_stopped_run_that_is_no_longer_finite_does_not_claim_to_be_saved(tmp_path, monkeypatch, capsys):
+    def interrupted(step):
+        if step.done == 20:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr("cadr.train.step.Step._refresh", interrupted)  # between two steps, far from any record
+    out = tmp_path / "run"
+    assert main([*DIGITS, "--out", str(out), "--lr", "1e30", "--steps", "1000", "--log-every", "500"]) == 2
+    output, error = capsys.readouterr()
+    assert "saved" not in output
+    assert "no longer finite at step 20; nothing had been saved yet" in error
+    assert error.count("\n") == 1
+    assert not (out / "checkpoint").exists()
+
+
 def test_a_run_stopped_while_it_opens_its_data_does_not_claim_to_be_saved(tmp_path, monkeypatch, capsys):
     def interrupted(*_):
         raise KeyboardInterrupt

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from torch import Tensor, nn
 
-from cadr.errors import TrainingError
 from cadr.metrics import count_pseudo_labels
 from cadr.train import train
 from cadr.train.watch import Watch
@@ -62,34 +60,6 @@ def test_memory_survives_a_checkpoint():
     observe(first, range(10, 151, 10), [0, 1, 1], 0.5)
     second.load(first.facts())
     assert observe(second, range(160, 801, 10), [0, 1, 1], 0.5) == []  # cat has been named already
-
-
-class Exploding(nn.Module):
-    """A network whose output is not a number from some step on."""
-
-    def __init__(self, when: int) -> None:
-        super().__init__()
-        self.linear, self.when, self.calls = nn.Linear(4, 3), when, 0
-
-    def forward(self, x: Tensor) -> Tensor:
-        self.calls += self.training
-        logits: Tensor = self.linear(x)
-        return logits * (float("nan") if self.calls > self.when else 1.0)
-
-
-def test_nan_stops_the_run_and_keeps_the_last_good_checkpoint(tmp_path):
-    records = train(tiny.config(), tmp_path, pool=tiny.pool(), model=Exploding(when=22))
-    with pytest.raises(TrainingError, match=r"no longer finite at step 25; the last good checkpoint is kept"):
-        list(records)
-    kept = tiny.tensors(tmp_path)
-    assert int(kept["step"]) == 20
-    assert all(tensor.isfinite().all() for tensor in kept.values())
-    assert not (tmp_path / "result.json").exists()
-
-
-def test_an_infinite_weight_stops_the_run_before_the_loss_shows_it():
-    with pytest.raises(TrainingError, match="A weight is no longer finite at step 7"):
-        watch().check_finite(7, {"supervised": 1.0}, weights_finite=False)
 
 
 def test_warnings_are_records(tmp_path):

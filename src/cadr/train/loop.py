@@ -19,6 +19,7 @@ from cadr.errors import CheckpointError
 from cadr.estimate.calibration import calibrate
 from cadr.train import checkpoint, input_spec
 from cadr.train.clock import Clock
+from cadr.train.finite import Finite, check_record
 from cadr.train.folder import RunFolder
 from cadr.train.generations import Generations
 from cadr.train.input_spec import InputSpec
@@ -52,7 +53,8 @@ def train(
     """Train, or go on training, the run in folder `out`; the same call after a kill continues it.
 
     Without a pool the data that the configuration names are opened. A module of your own takes the place of the
-    configuration's model. Closing the iterator, or Ctrl-C, saves a checkpoint.
+    configuration's model. Closing the iterator, or Ctrl-C, saves a checkpoint; a run that is no longer finite raises a
+    TrainingError instead and leaves the last good checkpoint alone.
     """
     folder = RunFolder(out)
     with folder.locked():
@@ -77,6 +79,7 @@ class Run:
         self.evaluation_points = evaluation_points(self.training)
         self.stops = sorted({*stopping_points(self.training), *self.generations.stops})
         self.step = self._begin()
+        self.finite = Finite(self.step)
         self.watch = Watch(prepared.pool.class_names, self.training.steps)
         self.clock = Clock(self.step.device)
         self.saving = Saving(folder.path, self.training.checkpoint_seconds)
@@ -180,6 +183,7 @@ class Run:
         return problem
 
     def _save(self) -> None:
+        self.finite.check(self.step, self.saving.kept)
         facts = {
             "data": fingerprint(self.prepared.pool),
             "contents": self.prepared.pool.contents,
@@ -207,7 +211,7 @@ class Run:
         (mask, *terms), pseudo, finite = step.read()
         covered, self.logged = step.done - self.logged, step.done
         means = {name: rounded(value / covered) for name, value in zip(step.term_names, terms, strict=True)}
-        self.watch.check_finite(step.done, means, finite)
+        check_record(step.done, means, finite, self.saving.kept)
         quality = {name: listed(values) for name, values in metrics.pseudo_label_quality(pseudo).items()}
         last = torch.tensor(step.done - 1)
         yield {

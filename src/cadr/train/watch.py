@@ -8,8 +8,6 @@ from typing import Any
 
 from torch import Tensor
 
-from cadr.errors import TrainingError
-
 _PATIENCE = 1 / 8  # of the run: how long something must last before it is a warning
 
 
@@ -29,16 +27,6 @@ class Watch:
 
     def load(self, facts: dict[str, Any]) -> None:
         self.since, self.unpredicted, self.warned = facts["since"], facts["unpredicted"], facts["warned"]
-
-    def check_finite(self, step: int, terms: dict[str, float], weights_finite: bool) -> None:
-        """Stop before anything that is not a number reaches a checkpoint."""
-        bad = [name for name, value in terms.items() if not math.isfinite(value)]
-        if bad or not weights_finite:
-            what = f"The loss ({', '.join(bad)})" if bad else "A weight"
-            raise TrainingError(
-                f"{what} is no longer finite at step {step}; the last good checkpoint is kept: try a lower lr in a new "
-                "run, or precision fp32."
-            )
 
     def observe(self, step: int, counts: Tensor, uses_pseudo_labels: bool) -> list[str]:
         """Warnings that became due with the interval that ended at `step`; counts as in `count_pseudo_labels`."""
