@@ -67,6 +67,26 @@ def test_a_run_that_is_stopped_while_it_warns_is_closed_before_anything_else(mon
     assert closed
 
 
+def test_a_process_whose_run_failed_begins_no_other(monkeypatch):
+    """The failure may have come with a request to stop, which nobody would repeat."""
+
+    def failing(job):
+        raise TrainingError("The loss is no longer finite.")
+
+    monkeypatch.setattr(runs, "_quietly", failing)
+    monkeypatch.setattr("os.setpgrp", lambda: None)
+    monkeypatch.setattr("torch.set_num_threads", lambda n: None)
+    tasks = iter([(0, "first"), (1, "second")])
+    answers: list[tuple[int, Exception]] = []
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        _work(SimpleNamespace(get=lambda: next(tasks)), SimpleNamespace(put=answers.append))
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+    assert [index for index, _ in answers] == [0]
+    assert next(tasks) == (1, "second")
+
+
 def ask_late():
     _work(SimpleNamespace(get=lambda: None), None)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -102,8 +102,9 @@ def _work(tasks: Any, answers: Any) -> None:
             index, job = task
             try:
                 answers.put((index, _quietly(job)))
-            except CadrError as error:
+            except CadrError as error:  # it ends all runs, and may have come up while this one was told to stop
                 answers.put((index, error))
+                return
     except KeyboardInterrupt:
         answers.cancel_join_thread()
     finally:  # nothing is left to save: a late request to stop ends the process, without a traceback of its shutdown
