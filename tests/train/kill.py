@@ -2,7 +2,8 @@
 
     python -m tests.train.kill FOLDER KILLS [generations]
 
-Children are forked from a process that has imported torch already: a kill costs milliseconds, not seconds.
+Children are forked from a process that has imported torch already: a kill costs milliseconds, not seconds. Most come at
+any time; but the shortest time is the one that matters most, so every third child kills itself while it saves.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -22,6 +25,8 @@ from cadr.algorithms import CReST
 from cadr.config import Config
 from cadr.train import checkpoint
 from tests.train import tiny
+
+MOMENTS = 6  # when a checkpoint touches the disk: a part, the manifest, its folder, two renames, the run's folder
 
 
 def main(folder: Path, kills: int, generations: bool) -> None:
@@ -34,15 +39,17 @@ def main(folder: Path, kills: int, generations: bool) -> None:
     tiny.finish(settings, reference)
     whole = time.perf_counter() - begun
     chance = random.Random(0)
-    done = writing = finished = 0
+    done = saving = finished = 0
     while done < kills:
-        child = start(victim, settings)
-        time.sleep(chance.uniform(0.0, 0.3 * whole))
-        os.kill(child, signal.SIGKILL)
+        moment = 1 + saving % MOMENTS if done % 3 == 2 else None
+        child = start(victim, settings, moment)
+        if moment is None:
+            time.sleep(chance.uniform(0.0, 0.3 * whole))
+            os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         if os.WIFSIGNALED(status):
             done += 1
-            writing += (victim / checkpoint.NEW).exists()
+            saving += moment is not None
         elif (victim / "result.json").exists():  # it was faster than the kill
             tiny.assert_same(reference, victim)
             shutil.rmtree(victim)
@@ -51,19 +58,39 @@ def main(folder: Path, kills: int, generations: bool) -> None:
             sys.exit("the killed run could not be continued")
     tiny.finish(settings, victim)
     tiny.assert_same(reference, victim)
-    print(f"{done} kills, {writing} while a checkpoint was being written, {finished + 1} runs equal to the reference")
+    print(f"{done} kills, {saving} of them inside checkpoint.save, {finished + 1} runs equal to the reference")
 
 
-def start(out: Path, settings: Config) -> int:
+def start(out: Path, settings: Config, moment: int | None) -> int:
     child = os.fork()
     if child == 0:
         try:
+            if moment is not None:
+                die_saving(moment)
             tiny.finish(settings, out)
             os._exit(0)
         except BaseException as error:
             print(type(error).__name__, error, file=sys.stderr, flush=True)
             os._exit(1)
     return child
+
+
+def die_saving(moment: int) -> None:
+    """Let this process die when `checkpoint.save` is about to touch the disk for the n-th time."""
+    left = moment
+
+    def dying(function: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*arguments: Any) -> Any:
+            nonlocal left
+            left -= sys._getframe(1).f_code is checkpoint.save.__code__  # `recover` renames as well
+            if not left:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*arguments)
+
+        return wrapped
+
+    for owner, name in ((checkpoint, "_write"), (checkpoint, "sync"), (Path, "rename")):
+        setattr(owner, name, dying(getattr(owner, name)))
 
 
 if __name__ == "__main__":
