@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from cadr.data.limits import check_numbers
+from cadr.data.limits import NUMBER, check_numbers
 from cadr.errors import ConfigError
 from cadr.estimate.prior import at_least_float32
 
@@ -186,7 +186,10 @@ def target_distribution(given: tuple[float, ...], num_classes: int) -> Tensor:
         return torch.full((num_classes,), 1.0 / num_classes)
     if len(given) != num_classes:
         raise ConfigError(f"target_prior must have one number per class ({num_classes}), not {len(given)}.")
-    shares = torch.tensor(given) / sum(given)
-    if min(given) <= 0 or not bool((shares > 0).all()):  # nor too small, or together too large, to be told from 0
-        raise ConfigError(f"target_prior must be positive for every class, but its smallest number is {min(given):g}.")
-    return shares
+    tiny = torch.finfo(torch.float32).tiny  # what is less, of all or by itself, is as good as 0
+    if min(given) < tiny * max(1.0, sum(given)) or sum(given) > NUMBER:
+        raise ConfigError(
+            f"target_prior must be positive for every class, and its numbers add up to at most {NUMBER:.3g}; the "
+            f"smallest is {min(given):g}, the sum {sum(given):g}."
+        )
+    return torch.tensor(given) / sum(given)
