@@ -26,3 +26,7 @@ class CheckpointError(CadrError):
 
 class TrainingError(CadrError):
     """Training cannot go on: the loss is no longer finite, for example."""
+
+
+class MissingPackageError(CadrError, ImportError):
+    """A package that only this needs is not installed."""

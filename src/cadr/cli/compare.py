@@ -84,13 +84,16 @@ def _algorithms(parser: Parser, arguments: list[str]) -> dict[str, type[Any]]:
 
 def run(namespace: Namespace) -> int:
     from cadr.cli.main import INTERRUPTED
+    from cadr.cli.own_data import undiagnosed
+    from cadr.cli.recipe_file import is_recipe
     from cadr.cli.run_flags import stem
     from cadr.cli.runs import Job, finish
     from cadr.cli.shared_flags import not_concerned
     from cadr.train.judged import caution_about_differences, examples_judged
 
     configs = read_configs(namespace)
-    for words in not_concerned(namespace):
+    own = [] if is_recipe(namespace.data) else undiagnosed([config for _, config in configs])
+    for words in [*not_concerned(namespace), *own]:
         print(words, flush=True)
     folder = namespace.out or Path("runs") / f"compare-{stem(namespace.data)}"
     jobs = [Job(config, folder / f"{name}-seed{config.training.seed}") for name, config in configs]

@@ -11,7 +11,9 @@ from cadr.config import CHOICES, Config
 from cadr.data import BENCHMARKS
 from cadr.data.description import columns_in_words
 from cadr.data.pool import Pool
+from cadr.evaluate.diagnosis import PACKAGES
 from cadr.evaluate.target import diagnosed_target, takes_target
+from cadr.needed import is_here
 from cadr.train import defaults as by_size
 from cadr.train.folder import RunFolder
 from cadr.train.prepare import device_of, open_source
@@ -39,9 +41,18 @@ def choices_in_words(flat: dict[str, Any], config: Config, pool: Pool) -> list[s
     words = [f"Chosen by the data: {' '.join(chosen)}"] if chosen else []
     if "target_prior" not in flat and settled.get("target_prior"):
         words.append("The target is the classes' shares as cadr diagnose estimates them; say so if you know better.")
+    words += undiagnosed([config])
     if pool.kind == "image" and "flip" not in flat:
         words.append("Half of the images are mirrored: add --no-flip where left and right matter, as in letters.")
     return [*words, *columns_in_words(pool)]
+
+
+def undiagnosed(configs: Sequence[Config]) -> list[str]:
+    """A line where the same command trains otherwise on another machine: with shares that cannot be diagnosed here."""
+    untold = [c for c in configs if takes_target(type(c.algorithm)) and not c.algorithm.target_prior and is_own(c)]
+    if not untold or all(map(is_here, PACKAGES)):
+        return []
+    return ["The classes are taken to be equally frequent; to have their shares diagnosed, pip install scikit-learn."]
 
 
 def complete(flat: dict[str, Any], algorithms: Sequence[str]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:

@@ -19,10 +19,12 @@ from cadr.evaluate.diagnosis_checks import Check, class_weights, distance_check,
 from cadr.evaluate.diagnosis_crossfit import CrossFit, cross_fit
 from cadr.evaluate.diagnosis_features import Features, fit_features
 from cadr.evaluate.diagnosis_result import ESTIMABLE, ClassDiagnosis, Diagnosis, flag_of
+from cadr.needed import needed
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+PACKAGES = ("sklearn.linear_model", "threadpoolctl")  # that training does without
 REPEATS = 4  # cross-fits with folds of their own: with few labels it matters which of them fall into one fold
 REPEATED_LABELS = 5_000  # with more labels one cross-fit is enough
 DRAWS = 40
@@ -41,11 +43,10 @@ def diagnose(pool: Pool, *, seed: int = 0) -> Diagnosis:
     labelled, unlabelled = _parts(pool)
     if is_mapped(pool.examples):
         pool.check_finite()
-    import sklearn.linear_model  # noqa: F401  loads the libraries whose threads are limited below
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    _, threads = (needed(name, "a diagnosis") for name in PACKAGES)  # the first loads the libraries that have some
 
     few = len(labelled) <= REPEATED_LABELS
-    with threadpool_limits(1 if few else None):  # on matrices this small, threads mostly wait for each other
+    with threads.threadpool_limits(1 if few else None):  # on matrices this small they mostly wait for each other
         return _diagnose(pool, labelled, unlabelled, REPEATS if few else 1, seed)
 
 

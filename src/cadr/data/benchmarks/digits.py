@@ -6,15 +6,14 @@ import numpy as np
 
 from cadr.data.pool import Pool
 from cadr.data.rows import TEST, first
+from cadr.needed import needed
 
 TEST_PER_CLASS = 53
 
 
 def digits() -> Pool:
     """As RGB images. A fixed class-balanced part (53 of each digit) is for testing."""
-    from sklearn.datasets import load_digits
-
-    data = load_digits()
+    data = needed("sklearn.datasets", "the data set digits").load_digits()
     grey = np.rint(data.images * (255 / 16)).astype(np.uint8)  # stored as 0 … 16
     images = np.repeat(grey[..., None], 3, axis=-1)
     labels = data.target.astype(np.int64)

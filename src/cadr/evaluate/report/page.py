@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from cadr.needed import needed
 
 
 def render(content: dict[str, Any]) -> str:
-    environment = Environment(
-        loader=PackageLoader("cadr.evaluate.report", "template"),
+    jinja2 = needed("jinja2", "a report")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("cadr.evaluate.report", "template"),
         autoescape=True,
-        undefined=StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("report.html").render(content)
+    page: str = environment.get_template("report.html").render(content)
+    return page

@@ -1,0 +1,29 @@
+"""Packages that only some commands need: training does with torch, numpy and pillow alone."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from cadr.errors import MissingPackageError
+
+_INSTALLED_AS = {"sklearn": "scikit-learn"}
+
+
+def needed(module: str, what: str) -> Any:
+    """The module, or a sentence that says what needs it and how it is installed."""
+    try:
+        return import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        package = _INSTALLED_AS.get(package, package)
+        raise MissingPackageError(f"{what} needs the package {package}: pip install {package}") from None
+
+
+def is_here(module: str) -> bool:
+    """Whether it can be imported."""
+    try:
+        import_module(module)
+    except ImportError:
+        return False
+    return True

@@ -1,0 +1,27 @@
+"""A package that is not there costs a sentence that says how to get it."""
+
+import sys
+
+import pytest
+
+from cadr.errors import MissingPackageError
+from cadr.evaluate.report.page import render
+from cadr.needed import is_here, needed
+
+
+def test_what_is_there_is_given():
+    assert needed("json", "this") is sys.modules["json"]
+    assert is_here("json")
+
+
+def test_what_is_not_there_is_named_as_it_is_installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    assert not is_here("sklearn.datasets")
+    with pytest.raises(MissingPackageError, match=r"^this needs the package scikit-learn: pip install scikit-learn$"):
+        needed("sklearn.datasets", "this")
+
+
+def test_a_report_needs_its_template_engine(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(MissingPackageError, match="a report needs the package jinja2"):
+        render({})
