@@ -47,7 +47,7 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     to calibrate the probabilities on, none by default; `settings` are further settings by the name of their flag in
     `cadr train`, for example {"beta": 0.3, "flip": False, "hidden": (256,)}.
 
-    CAP and CADR are told the classes' shares as `cadr diagnose` estimates them, where the labels can tell; give
+    CAP and CADR are told the classes' shares as `cadr diagnose` estimates them, where these cannot be equal; give
     settings={"target_prior": (0.9, 0.1)} if you know them, in the order of `classes_`.
 
     Learned: `classes_`; `class_prior_`, the class distribution of all rows; `propensity_`, the share of each class that

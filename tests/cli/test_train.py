@@ -126,9 +126,10 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path, capsys):
 
 
 def test_what_the_data_choose_is_said_in_flags(tmp_path, capsys):
-    rng = np.random.default_rng(0)
     labels = np.array([0, 1] * 5 + [-1] * 30)
-    np.savez(tmp_path / "x.npz", x=rng.integers(0, 255, (40, 8, 8), dtype=np.uint8), y=labels)
+    bright = np.array([0, 1] * 5 + [0] * 30)[:, None, None]  # those without a label are all dark
+    images = np.random.default_rng(0).integers(0, 100, (40, 8, 8)) + 155 * bright
+    np.savez(tmp_path / "x.npz", x=images.astype(np.uint8), y=labels)
     flags = ["--steps", "4", "--batch", "4", "--ratio", "2", "--device", "cpu"]
     arguments = ["train", str(tmp_path / "x.npz"), *flags, "--out", str(tmp_path / "my run")]
     assert main(arguments) == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
@@ -9,7 +11,8 @@ from sklearn.datasets import load_breast_cancer
 from cadr.algorithms import ALGORITHMS
 from cadr.classifier import CADRClassifier
 from cadr.data.pool import Pool
-from cadr.evaluate.target import diagnosed_target, takes_target
+from cadr.evaluate.diagnosis import diagnose
+from cadr.evaluate.target import _may_be_equal, diagnosed_target, takes_target
 
 
 def blobs(shares, labels_of, apart=4.0, n=1200, seed=0):
@@ -36,6 +39,31 @@ def test_nothing_where_the_labels_cannot_tell():
     assert diagnosed_target(blobs([0.5, 0.3, 0.2], [30, 30, 30], apart=0.0)[0]) is None  # nothing to tell apart by
     everything = blobs([0.5, 0.5], [600, 600], n=600)[0]
     assert diagnosed_target(everything) is None  # no label is missing
+
+
+def test_equal_shares_stand_until_the_labels_refute_them():
+    """A noisy estimate of equal shares is worse than equal shares."""
+    for seed in range(5):
+        assert diagnosed_target(blobs([0.25] * 4, [20, 10, 5, 3], seed=seed)[0]) is None
+    target = diagnosed_target(blobs([0.4, 0.2, 0.2, 0.2], [20, 10, 5, 3])[0])
+    assert target == pytest.approx([0.4, 0.2, 0.2, 0.2], abs=0.04)
+
+
+@pytest.mark.parametrize(("away", "equal"), [(-1.4, False), (-1.3, True), (0.5, True), (1.3, True), (1.4, False)])
+def test_four_intervals_are_to_hold_at_once(away, equal):
+    """Of four intervals of 90 % one misses in up to 40 % of the cases: z is 2.24 and not 1.64, 1.36 times as far."""
+    diagnosis = diagnose(blobs([0.25] * 4, [20] * 4)[0])
+    at = (300 - 20) / 1120  # what is left of a fourth of 1,200 rows, among 1,120
+    classes = [dataclasses.replace(c, share=at, share_interval=(at - 0.02, at + 0.02)) for c in diagnosis.classes]
+    share = at + 0.02 * away
+    classes[0] = dataclasses.replace(classes[0], share=share, share_interval=(share - 0.02, share + 0.02))
+    assert _may_be_equal(dataclasses.replace(diagnosis, classes=tuple(classes))) == equal
+
+
+def test_labels_may_say_alone_that_shares_are_not_equal():
+    """More than a third of all rows has a label of the first class, and no classifier is needed to see that."""
+    pool, _ = blobs([0.5, 0.25, 0.25], [500, 5, 5])
+    assert diagnosed_target(pool) == pytest.approx([0.5, 0.25, 0.25], abs=0.05)
 
 
 def test_who_is_told():
