@@ -17,8 +17,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from cadr.errors import DataError
 from cadr.estimate import robust
-from cadr.estimate.prior import Form, at_least_float32, at_least_one_row, log_marginal, update_prior
+from cadr.estimate.prior import (
+    Form,
+    at_least_float32,
+    at_least_one_row,
+    log_marginal,
+    one_per_class,
+    update_prior,
+)
 
 __all__ = ["aipw", "cadr", "cai", "cap", "supplement", "update_prior"]
 
@@ -34,7 +42,8 @@ def cai(
     logits_weak: Tensor, logits_strong: Tensor, prior: Tensor, threshold: float = 0.95, beta: float = 0.5
 ) -> Tensor:
     """Class-aware imputation: FixMatch's loss, mean over all rows, with a threshold per class. `prior` is the new P̂."""
-    imputed = impute(predictions(at_least_one_row(logits_weak, "logits_weak")), thresholds(prior, threshold, beta))
+    limits = thresholds(one_per_class(prior, logits_weak, "prior"), threshold, beta)
+    imputed = impute(predictions(at_least_one_row(logits_weak, "logits_weak")), limits)
     return (imputed.mask * cross_entropy(logits_strong, imputed.labels)).mean()
 
 
@@ -48,7 +57,7 @@ def supplement(
     form: Form = "straight_through",
 ) -> Tensor:
     """L_supp: minus CAP's correction at the predicted labels of the confidently predicted labelled rows."""
-    limits = thresholds(threshold_prior, threshold, beta)
+    limits = thresholds(one_per_class(threshold_prior, logits_labelled, "threshold_prior"), threshold, beta)
     return _supplement(logits_labelled, log_marginal(logits_weak, prior, form), limits)
 
 
@@ -103,9 +112,13 @@ class Imputed(NamedTuple):
     mask: Tensor  # (n,) 1 where the confidence is above the class's threshold
 
 
+# PyTorch's own default, −100, is a number that people mark missing labels with: they would count as a loss of zero.
+_NO_CLASS = -(2**31)
+
+
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     """Row by row, (n,); the targets are classes, or probabilities."""
-    return F.cross_entropy(at_least_float32(logits), targets, reduction="none")
+    return F.cross_entropy(at_least_float32(logits), targets, ignore_index=_NO_CLASS, reduction="none")
 
 
 def predictions(logits: Tensor) -> Tensor:
@@ -120,6 +133,8 @@ def correction(log_marginal: Tensor, classes: Tensor, normaliser: Normaliser = "
     classes present. Without the normaliser it is the paper's −log of 1/P(y), which has no lower bound.
     """
     at_least_one_row(classes, "the labelled batch")
+    if classes.ndim != 1 or classes.is_floating_point():
+        raise DataError(f"Labels must be whole numbers of shape (n,), got {classes.dtype} of {tuple(classes.shape)}.")
     # A product with a one-hot matrix, because the backward of an index adds up in no fixed order on a GPU.
     one_hot = classes.unsqueeze(1) == torch.arange(log_marginal.shape[0], device=classes.device)
     rows = (one_hot * log_marginal).sum(1)

@@ -29,6 +29,14 @@ def at_least_one_row(values: Tensor, what: str) -> Tensor:
     return values
 
 
+def one_per_class(values: Tensor, logits: Tensor, what: str) -> Tensor:
+    """A column of them, (C, 1), would be broadcast to C × C, and a mean over that is a number, though a wrong one."""
+    if values.shape != logits.shape[1:]:
+        shapes = f"{tuple(values.shape)} beside logits of {tuple(logits.shape)}"
+        raise DataError(f"There must be one number per class in {what}, of shape (C,), got {shapes}.")
+    return values
+
+
 def uniform_prior(num_classes: int) -> Tensor:
     """P̂ before the first step."""
     return torch.full((num_classes,), 1.0 / num_classes)
@@ -38,7 +46,7 @@ def uniform_prior(num_classes: int) -> Tensor:
 def update_prior(prior: Tensor, logits_weak: Tensor, momentum: float = 0.99) -> Tensor:
     """Eq. 10: P̂ ← μ P̂ + (1 − μ) P(Y; batch), from the weak views of the unlabelled batch."""
     batch = F.softmax(at_least_float32(at_least_one_row(logits_weak, "logits_weak")), dim=1).mean(0)
-    prior = prior.to(torch.promote_types(prior.dtype, batch.dtype))
+    prior = one_per_class(prior, logits_weak, "prior").to(torch.promote_types(prior.dtype, batch.dtype))
     batch = batch.to(prior.dtype)
     # Interpolation, not two products: the rounded μ and 1 − μ need not add up to one, and the sum of P̂ would drift.
     return torch.lerp(prior, batch, 1.0 - momentum)
@@ -52,7 +60,7 @@ def log_marginal(logits_weak: Tensor, prior: Tensor, form: Form = "straight_thro
     pinv: the authors' code, a re-weighted batch mean whose weights reproduce the moving average where they can.
     """
     logits_weak = at_least_float32(at_least_one_row(logits_weak, "logits_weak"))
-    prior = at_least_float32(prior).detach()
+    prior = at_least_float32(one_per_class(prior, logits_weak, "prior")).detach()
     if form == "pinv":
         return _reweighted_mean(F.softmax(logits_weak, dim=1), prior).clamp(min=PINV_FLOOR).log()
     # In log space a class whose probability underflows in every row still has a finite mean and its full gradient.

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from cadr.errors import DataError
 from cadr.estimate.prior import at_least_float32, at_least_one_row
 
 
@@ -32,6 +33,7 @@ def ipw(observed: Tensor, missing: Tensor, propensity: Tensor) -> Risk:
 
 def imputed(observed: Tensor, imputed: Tensor, missing: Tensor) -> Risk:
     """Observed losses where there are labels, imputed ones elsewhere: unbiased when the imputation is right."""
+    _one_per_row(observed, imputed, missing)
     return _mean(torch.where(missing.bool(), at_least_float32(imputed), at_least_float32(observed)))
 
 
@@ -41,11 +43,20 @@ def aipw(observed: Tensor, imputed: Tensor, missing: Tensor, propensity: Tensor)
     Unbiased when the propensity is right, whatever is imputed. With a wrong propensity it needs imputed losses that
     are right *among the labelled rows*; under MNAR the expected loss given x is not, unless x determines the label.
     """
+    _one_per_row(observed, imputed, missing, propensity)
     missing = missing.bool()
     imputed = at_least_float32(imputed)
     observed = torch.where(missing, imputed, at_least_float32(observed))
     propensity = torch.where(missing, torch.ones_like(imputed), at_least_float32(propensity))
     return _mean(imputed + (observed - imputed) / propensity)
+
+
+def _one_per_row(*given: Tensor) -> None:
+    """A column, (n, 1), would be broadcast to n × n, and the mean over that is a number, though a wrong one."""
+    shapes = [values.shape for values in given if values.ndim]  # a scalar holds for every row
+    if not shapes or any(len(shape) != 1 or shape != shapes[0] for shape in shapes):
+        got = ", ".join(str(tuple(values.shape)) for values in given)
+        raise DataError(f"There must be one number per row, of shape (n,), in each of the tensors, got shapes {got}.")
 
 
 def _mean(contributions: Tensor) -> Risk:
