@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import torch
 from torch import Tensor, nn
 
@@ -53,6 +55,42 @@ def test_a_class_that_nobody_predicts_any_more_is_named_once():
     ((step, message),) = observe(dog, range(210, 801, 10), [0, 0, 2], 0.5)
     assert step == 300
     assert message == "Since step 200 no unlabelled example has been predicted to be of class bee."
+
+
+def aiming(*shares: float) -> Watch:
+    return Watch(("ant", "bee", "cat"), steps=800, aimed=shares)
+
+
+def test_a_class_that_falls_far_short_of_its_target_is_named_once():
+    dog, bees = aiming(0.2, 0.5, 0.3), [1] + [0] * 6 + [2] * 3
+    assert observe(dog, range(10, 201, 10), [0, 1, 2], 0.5) == []
+    ((step, message),) = observe(dog, range(210, 801, 10), bees, 0.5)
+    assert step == 300
+    assert message == (
+        "Since step 200 far fewer unlabelled examples than should be are predicted to be of class bee "
+        "(10.0 %, where 50.0 % are aimed at); cadr compare shows whether another method, such as cap_cai, finds them."
+    )
+
+
+def test_what_lies_above_a_quarter_of_its_target_or_has_none_is_no_reason():
+    assert observe(aiming(0.2, 0.39, 0.41), range(10, 801, 10), [1] + [0] * 6 + [2] * 3, 0.5) == []
+    assert observe(watch(), range(10, 801, 10), [1] + [0] * 98 + [2], 0.5) == []
+
+
+def test_a_class_that_nobody_predicts_is_not_named_twice():
+    ((_, message),) = observe(aiming(0.2, 0.5, 0.3), range(10, 801, 10), [0, 0, 2], 0.5)
+    assert message == "Since step 0 no unlabelled example has been predicted to be of class bee."
+
+
+def test_falling_short_survives_a_checkpoint_and_one_of_an_earlier_version():
+    rare = [1] + [0] * 6 + [2] * 3
+    first, second, third = (aiming(0.2, 0.5, 0.3) for _ in range(3))
+    observe(first, range(10, 61, 10), rare, 0.5)
+    facts = first.facts()
+    second.load(copy.deepcopy(facts))
+    assert [step for step, _ in observe(second, range(70, 801, 10), rare, 0.5)] == [100]
+    third.load({name: value for name, value in facts.items() if name != "short"})
+    assert len(observe(third, range(70, 801, 10), rare, 0.5)) == 1
 
 
 def test_memory_survives_a_checkpoint():

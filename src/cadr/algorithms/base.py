@@ -112,6 +112,10 @@ class Algorithm(ABC):
         """Whether each pseudo-label is used or not; if so, using none or all of them is worth a warning."""
         return True
 
+    def aimed_at(self, num_classes: int) -> Tensor | None:
+        """(C,) the class shares that predictions are drawn to, if they are; falling far short is worth a warning."""
+        return None
+
     @property
     def capturable(self) -> bool:
         """Whether a step can be captured in a CUDA graph."""

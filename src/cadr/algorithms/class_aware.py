@@ -36,8 +36,11 @@ class ClassAwarePropensity(Imputation):
 
     def init(self, facts: Facts) -> State:
         # Relative to uniform, so that a uniform target leaves p̃ untouched also without the normaliser.
-        target = torch.log(facts.num_classes * target_distribution(self.target_prior, facts.num_classes))
+        target = torch.log(facts.num_classes * self.aimed_at(facts.num_classes))
         return {**super().init(facts), "log_target": target}
+
+    def aimed_at(self, num_classes: int) -> Tensor:
+        return target_distribution(self.target_prior, num_classes)
 
     @property
     def capturable(self) -> bool:

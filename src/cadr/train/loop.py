@@ -80,7 +80,8 @@ class Run:
         self.stops = sorted({*stopping_points(self.training), *self.generations.stops})
         self.step = self._begin()
         self.finite = Finite(self.step)
-        self.watch = Watch(prepared.pool.class_names, self.training.steps)
+        aimed = config.algorithm.aimed_at(prepared.pool.num_classes)
+        self.watch = Watch(prepared.pool.class_names, self.training.steps, [] if aimed is None else aimed.tolist())
         self.clock = Clock(self.step.device)
         self.saving = Saving(folder.path, self.training.checkpoint_seconds)
         self.logged = 0  # the step of the last log record

@@ -9,24 +9,30 @@ from typing import Any
 from torch import Tensor
 
 _PATIENCE = 1 / 8  # of the run: how long something must last before it is a warning
+_SHORT = 1 / 4  # of the share that the method draws a class to
 
 
 class Watch:
     """Looks at every log interval. Its memory is plain, so that a continued run neither repeats nor forgets."""
 
-    def __init__(self, class_names: Sequence[str], steps: int) -> None:
+    def __init__(self, class_names: Sequence[str], steps: int, aimed: Sequence[float] = ()) -> None:
+        """`aimed` are the shares that the method draws its predictions to, if it does."""
         self.class_names = class_names
+        self.aimed = aimed
         self.patience = math.ceil(steps * _PATIENCE)
-        # the step since when: no pseudo-label, or every one, has been used; nobody has predicted the class
+        # the step since when: no pseudo-label, or every one, has been used; nobody has predicted the class; far fewer
+        # have than are aimed at
         self.since: dict[str, int] = {"nothing": 0, "everything": 0}
         self.unpredicted = [0] * len(class_names)
+        self.short = [0] * len(class_names)
         self.warned: list[str] = []
 
     def facts(self) -> dict[str, Any]:
-        return {"since": self.since, "unpredicted": self.unpredicted, "warned": self.warned}
+        return {"since": self.since, "unpredicted": self.unpredicted, "short": self.short, "warned": self.warned}
 
     def load(self, facts: dict[str, Any]) -> None:
         self.since, self.unpredicted, self.warned = facts["since"], facts["unpredicted"], facts["warned"]
+        self.short = facts.get("short", self.short)  # runs begun by an earlier version have none
 
     def observe(self, step: int, counts: Tensor, uses_pseudo_labels: bool) -> list[str]:
         """Warnings that became due with the interval that ended at `step`; counts as in `count_pseudo_labels`."""
@@ -49,7 +55,25 @@ class Watch:
             start = min(since for since in self.unpredicted if step - since >= self.patience)
             names = ", ".join(lost)
             messages.append(f"Since step {start} no unlabelled example has been predicted to be of class {names}.")
-        return messages
+        return messages + self._short_of_aim(step, predicted)
+
+    def _short_of_aim(self, step: int, predicted: Sequence[int]) -> list[str]:
+        """CADR's supplement cancels CAP once the labels are fitted: then nothing keeps predictions at their target."""
+        found, since = [], step
+        for c, (name, aim) in enumerate(zip(self.class_names, self.aimed, strict=False)):
+            share = predicted[c] / sum(predicted)
+            if share >= _SHORT * aim:
+                self.short[c] = step
+            elif step - self.short[c] >= self.patience and not {f"class {name}", f"short {name}"} & {*self.warned}:
+                self.warned.append(f"short {name}")
+                found.append(f"{name} ({100 * share:.1f} %, where {100 * aim:.1f} % are aimed at)")
+                since = min(since, self.short[c])
+        if not found:
+            return []
+        return [
+            f"Since step {since} far fewer unlabelled examples than should be are predicted to be of class "
+            f"{', '.join(found)}; cadr compare shows whether another method, such as cap_cai, finds them."
+        ]
 
     def _lasting(self, what: str, now: bool, step: int, words: str) -> list[str]:
         if not now:
