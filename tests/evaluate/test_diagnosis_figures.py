@@ -27,9 +27,21 @@ def test_size_and_power():
     at_random = [row for row in RECORD["test"] if row["gamma"] == 1]
     wrong, n = sum(row["rejected"] for row in at_random), sum(row["of"] for row in at_random)
     assert f"{wrong} of {n}" in GUIDE
-    for row in RECORD["test"]:
-        if row["labels"].endswith("drawn"):
-            assert f"{row['rejected']} of {row['of']}" in GUIDE
+    found = {(row["dataset"], row["labels"].partition(", ")[2]): row for row in RECORD["test"] if row["gamma"] > 1}
+    for kind in ("γ = 3, drawn", "γ = 3, of fixed number", "γ = 5, drawn", "γ = 5, of fixed number"):
+        digits, fashion = (found[dataset, kind] for dataset in ("digits", "fashion_mnist"))
+        cells = [f"{row['rejected']} of {row['of']}" for row in (digits, fashion)]
+        assert f"| {kind} | {cells[0]} | {cells[1]} |" in GUIDE
+
+
+def test_the_largest_errors():
+    largest = {(cell["dataset"], cell["gamma"], cell["unlabelled"]): cell["largest_error"] for cell in RECORD["cells"]}
+    for dataset, words in [
+        ("digits", "is {:.1f} points on digits, γ = 50 (the study: 9.4), and {:.1f} there with γ = 20, reversed (5.7)"),
+        ("fashion_mnist", "Fashion-MNIST it is {:.1f} (10.2) and {:.1f} (10.6)"),
+    ]:
+        assert words.format(largest[dataset, 50, "uniform"], largest[dataset, 20, "reversed"]) in GUIDE
+        assert max(error for (name, *_), error in largest.items() if name == dataset) == largest[dataset, 50, "uniform"]
 
 
 def test_the_table_shows_every_part(capsys):
