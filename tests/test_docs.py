@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cadr.cli.main import COMMANDS, main
-from tests.pages import PAGES, ROOT, blocks
+from tests.pages import OTHERS, PAGES, ROOT, blocks
 from tests.samples import lay_out
 
 LANGUAGES = {"python", "console", "text"}
@@ -40,7 +40,7 @@ def test_every_block_runs(page, tmp_path, monkeypatch):
             run_console(block, where)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *OTHERS], ids=lambda page: page.name)
 def test_every_link_leads_somewhere(page):
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)]+)\)", text):
