@@ -56,6 +56,15 @@ def test_nan_stops_the_run_and_keeps_the_last_good_checkpoint(tmp_path):
     assert not (tmp_path / "result.json").exists()
 
 
+def test_a_continued_run_names_the_checkpoint_that_it_was_continued_from(tmp_path):
+    settings = tiny.config(checkpoint_seconds=NEVER)
+    with pytest.raises(KeyboardInterrupt):
+        tiny.finish(settings, tmp_path, model=Interrupting(Exploding(when=9999), when=13))
+    with pytest.raises(TrainingError, match="at step 15; the last good checkpoint is kept, that of step 13: try"):
+        tiny.finish(settings, tmp_path, model=Interrupting(Exploding(when=1), when=9999))
+    assert saved(tmp_path) == [13]
+
+
 def test_no_checkpoint_is_said_to_be_kept_where_there_is_none(tmp_path):
     with pytest.raises(TrainingError, match="no longer finite at step 25; nothing had been saved yet: try"):
         tiny.finish(tiny.config(checkpoint_seconds=NEVER), tmp_path, model=Exploding(when=22))

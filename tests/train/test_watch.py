@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 
+import pytest
 import torch
 from torch import Tensor, nn
 
+from cadr.algorithms import CADR, FixMatch
 from cadr.metrics import count_pseudo_labels
 from cadr.train import train
 from cadr.train.watch import Watch
@@ -110,3 +113,25 @@ def test_warnings_are_records(tmp_path):
     messages = [record["message"] for record in records if record["kind"] == "warning"]
     assert [m for m in messages if m.endswith("of class cat.")] == [messages[-1]]
     assert messages[-1] in [record.get("message") for record in tiny.metrics(tmp_path)]
+
+
+@pytest.mark.parametrize(("algorithm", "warned"), [(CADR(target_prior=(0.01, 0.01, 0.98)), True), (FixMatch(), False)])
+def test_a_run_is_watched_for_the_shares_that_its_method_aims_at(tmp_path, algorithm, warned):
+    settings = dataclasses.replace(tiny.config(steps=40), algorithm=algorithm)
+    messages = [
+        r["message"] for r in train(settings, tmp_path, pool=tiny.pool(), model=Rarely()) if r["kind"] == "warning"
+    ]
+    assert any("98.0 % are aimed at" in m and "of class cat" in m for m in messages) == warned
+
+
+class Rarely(nn.Module):
+    """A network that says cat to one row in eight, whatever it learns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = torch.arange(len(x))
+        logits = torch.stack([rows % 2 * 4.0, (rows + 1) % 2 * 4.0, (rows % 8 == 0) * 9.0], dim=1)
+        return logits + 0.0 * self.scale
