@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from cadr.data import open_data
 from cadr.errors import MissingPackageError
 from cadr.evaluate.report.page import render
 from cadr.needed import is_here, needed
@@ -19,6 +20,20 @@ def test_what_is_not_there_is_named_as_it_is_installed(monkeypatch):
     assert not is_here("sklearn.datasets")
     with pytest.raises(MissingPackageError, match=r"^this needs the package scikit-learn: pip install scikit-learn$"):
         needed("sklearn.datasets", "this")
+
+
+def test_what_comes_with_an_extra_is_named_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(MissingPackageError, match=r"^this format needs the package onnx: pip install 'cadr\[onnx\]'$"):
+        needed("onnx", "this format", "onnx")
+
+
+def test_tables_need_arrow_for_parquet(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    sentence = r"t.parquet needs the package pyarrow: pip install 'cadr\[parquet\]'$"
+    (tmp_path / "t.parquet").touch()
+    with pytest.raises(MissingPackageError, match=sentence):
+        open_data(tmp_path / "t.parquet")
 
 
 def test_a_report_needs_its_template_engine(monkeypatch):

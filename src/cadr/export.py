@@ -16,7 +16,6 @@ import json
 import logging
 import warnings
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from cadr.data.whole import whole
 from cadr.errors import ConfigError
 from cadr.evaluate.predictor import Predictor
 from cadr.model_card import model_card
+from cadr.needed import needed
 
 TOLERANCE = 1e-4  # of a probability, between PyTorch and an exported model
 _EXAMPLES = 5  # on which they are compared
@@ -81,7 +81,7 @@ def export_run(
 
 
 def _safetensors(predictor: Predictor, out: Path) -> list[Path]:
-    save = _needed("safetensors.torch", "safetensors", "safetensors").save  # save_file would keep the file from others
+    save = needed("safetensors.torch", "this format", "safetensors").save  # save_file would keep the file from others
     weights = {name: value.contiguous() for name, value in predictor.model.state_dict().items()}
     facts = json.dumps(_facts(predictor), indent=1) + "\n"
     return [_write(out / "model.safetensors", save(weights)), _write(out / "model.json", facts.encode())]
@@ -143,9 +143,9 @@ def _torch(predictor: Predictor, out: Path) -> list[Path]:
 
 
 def _onnx(predictor: Predictor, out: Path) -> list[Path]:
-    _needed("onnx", "onnx", "onnx")
-    _needed("onnxscript", "onnxscript", "onnx")
-    runtime = _needed("onnxruntime", "onnxruntime", "onnx")
+    needed("onnx", "this format", "onnx")
+    needed("onnxscript", "this format", "onnx")
+    runtime = needed("onnxruntime", "this format", "onnx")
     path = out / "model.onnx"
     logger = logging.getLogger("torch.onnx")
     level, logger.level = logger.level, logging.ERROR
@@ -200,13 +200,6 @@ def _some(predictor: Predictor, rows: int) -> Any:
         return generator.integers(0, 256, (rows, *spec.shape), dtype=np.uint8)
     noise = generator.normal(size=(rows, *spec.shape))
     return (noise * np.array(spec.scale) + np.array(spec.centre)).astype(np.float32)
-
-
-def _needed(module: str, package: str, extra: str) -> Any:
-    try:
-        return import_module(module)
-    except ImportError:
-        raise ConfigError(f"This format needs the package {package}: pip install 'cadr[{extra}]'.") from None
 
 
 FORMATS: dict[str, Callable[[Predictor, Path], list[Path]]] = {

@@ -10,14 +10,15 @@ from cadr.errors import MissingPackageError
 _INSTALLED_AS = {"sklearn": "scikit-learn"}
 
 
-def needed(module: str, what: str) -> Any:
-    """The module, or a sentence that says what needs it and how it is installed."""
+def needed(module: str, what: str, extra: str | None = None) -> Any:
+    """The module, or a sentence that says what needs it and how it is installed: by itself, or with our extra."""
     try:
         return import_module(module)
     except ImportError:
         package = module.partition(".")[0]
         package = _INSTALLED_AS.get(package, package)
-        raise MissingPackageError(f"{what} needs the package {package}: pip install {package}") from None
+        install = f"'cadr[{extra}]'" if extra else package
+        raise MissingPackageError(f"{what} needs the package {package}: pip install {install}") from None
 
 
 def is_here(module: str) -> bool:

@@ -11,7 +11,6 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +24,7 @@ from cadr.data.sources.unseen import Unseen
 from cadr.data.whole import whole
 from cadr.errors import ConfigError, DataError
 from cadr.evaluate.predictor import Predictor
+from cadr.needed import needed
 
 
 class Predicted(NamedTuple):
@@ -130,12 +130,8 @@ def _csv(out: Path, opened: Blocks, new: list[str]) -> Iterator[Callable[..., No
 
 @contextmanager
 def _parquet(out: Path, opened: Blocks, new: list[str]) -> Iterator[Callable[..., None]]:
-    try:
-        pa, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ImportError:
-        raise ConfigError(
-            f"writing {out} needs the package pyarrow: pip install 'cadr[parquet]', or write .csv"
-        ) from None
+    what = f"writing {out}, where .csv would not,"
+    pa, parquet = (needed(name, what, "parquet") for name in ("pyarrow", "pyarrow.parquet"))
     text = pa.dictionary(pa.int32(), pa.string())
     kinds = {"probability": pa.float32(), "disagrees": pa.bool_()}
     other = pa.int64() if opened.numbered else pa.string()

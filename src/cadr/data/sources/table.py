@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +18,7 @@ from cadr.data.sources.columns import Column, encode
 from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
 from cadr.data.sources.labels import class_order, index_labels, label_text
 from cadr.data.sources.survey import Survey
+from cadr.needed import needed
 
 ROWS = 4096  # turned into numbers together
 FEW_ROWS = 20
@@ -60,11 +60,7 @@ def open_csv(path: Path, label_column: str, ignored: tuple[str, ...] = ()) -> Po
 
 def open_parquet(path: Path, label_column: str, ignored: tuple[str, ...] = ()) -> Pool:
     """As for CSV; a null label is missing."""
-    try:
-        pyarrow = import_module("pyarrow")
-        parquet = import_module("pyarrow.parquet")
-    except ImportError:
-        raise TableError(f"reading {path} needs the package pyarrow: pip install 'cadr[parquet]'") from None
+    pyarrow, parquet = (needed(name, f"reading {path}", "parquet") for name in ("pyarrow", "pyarrow.parquet"))
     try:
         table = parquet.read_table(path, memory_map=True)
     except (pyarrow.ArrowException, OSError, ValueError) as error:

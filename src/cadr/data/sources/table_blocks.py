@@ -26,6 +26,7 @@ from cadr.data.sources.csv_file import delimiter_of, read_csv
 from cadr.data.sources.label_names import names_of_texts
 from cadr.data.sources.labels import label_text
 from cadr.data.sources.unseen import Unseen
+from cadr.needed import needed
 
 ROWS = 8192
 BYTES = 1 << 22  # that Arrow reads together
@@ -115,10 +116,7 @@ def _fast(path: Path, header: list[str], layout: Layout, wanted: Wanted) -> Gene
 
 
 def open_parquet(path: Path, wanted: Wanted) -> Blocks:
-    try:
-        pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ImportError:
-        raise TableError(f"reading {path} needs the package pyarrow: pip install 'cadr[parquet]'") from None
+    pyarrow, parquet = (needed(name, f"reading {path}", "parquet") for name in ("pyarrow", "pyarrow.parquet"))
     try:
         file = parquet.ParquetFile(
             path, pre_buffer=False, buffer_size=1 << 16
