@@ -109,6 +109,8 @@ ROWS = (
     Row("cadr_reweighting", "+ CADR, re-weighted"),
     Row("cadr_resampling", "+ CADR, re-sampled"),
     Row("cadr_logit_adjustment", "+ CADR, LA loss"),
+    Row("anchoring", "+ anchoring"),
+    Row("cadr_anchoring", "+ CADR, anchored"),
 )
 
 

@@ -68,8 +68,9 @@ def recalls(algorithm, seed):
             chosen = labelled[torch.multinomial(weights, LABELLED, replacement=True, generator=random)]
             index = torch.randperm(len(train), generator=random)[:UNLABELLED]
             stream = images[train[index]]
-            views = _weak(images[chosen], random), labels[chosen], _weak(stream, random), _strong(stream, random)
-            yield Batch(*views, index)
+            first, weak, strong = _weak(images[chosen], random), _weak(stream, random), _strong(stream, random)
+            more = [_strong(images[chosen], random) for _ in range(algorithm.labelled_views - 1)]
+            yield Batch(torch.cat([first, *more]), labels[chosen], weak, strong, index)
 
     with torch.random.fork_rng():
         torch.manual_seed(seed)
