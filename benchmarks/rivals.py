@@ -110,6 +110,7 @@ ROWS = (
     Row("cadr_resampling", "+ CADR, re-sampled"),
     Row("cadr_logit_adjustment", "+ CADR, LA loss"),
     Row("anchoring", "+ anchoring"),
+    Row("cap_cai_anchoring", "+ CAP + CAI, anchored"),
     Row("cadr_anchoring", "+ CADR, anchored"),
 )
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from cadr.algorithms import CADR, AnchoredCADR, Anchoring, FixMatch
+from cadr.algorithms import CADR, CAPCAI, AnchoredCADR, AnchoredCAPCAI, Anchoring, FixMatch
 from cadr.errors import ConfigError
 from tests.algorithms.logits import array, close, gradients, run, slope, views
 from tests.oracles.softmax import cross_entropy
 
-PAIRS = [(Anchoring, FixMatch), (AnchoredCADR, CADR)]
+PAIRS = [(Anchoring, FixMatch), (AnchoredCAPCAI, CAPCAI), (AnchoredCADR, CADR)]
 WEAK = views()
 
 

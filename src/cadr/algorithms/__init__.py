@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cadr.algorithms.anchoring import AnchoredCADR, Anchoring
+from cadr.algorithms.anchoring import AnchoredCADR, AnchoredCAPCAI, Anchoring
 from cadr.algorithms.base import Algorithm, Batch, Facts, Model, Output, Refreshing, State, Terms, forward
 from cadr.algorithms.cadr import CADR, CAI, CAP, CAPCAI
 from cadr.algorithms.crest import CReST, CReSTPlus
@@ -50,13 +50,14 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "cadr_resampling": ResampledCADR,
     "cadr_logit_adjustment": LogitAdjustedCADR,
     "anchoring": Anchoring,
+    "cap_cai_anchoring": AnchoredCAPCAI,
     "cadr_anchoring": AnchoredCADR,
 }
 
 __all__ = [
     "ALGORITHMS", "CADR", "CAI", "CAP", "CAPCAI", "DARP", "DASH", "PRG", "Algorithm", "AlignedFixMatch",
-    "AnchoredCADR", "Anchoring", "Batch", "CReST", "CReSTPlus", "Facts", "FixMatch", "FlexMatch", "FreeMatch",
-    "LogitAdjustedCADR", "LogitAdjustment", "MixMatch", "Model", "Output", "PRGLast", "PiModel", "ReMixMatch",
-    "Refreshing", "ResampledCADR", "Resampling", "ReweightedCADR", "Reweighting", "SimPro", "SoftMatch", "State",
-    "Supervised", "Terms", "forward",
+    "AnchoredCADR", "AnchoredCAPCAI", "Anchoring", "Batch", "CReST", "CReSTPlus", "Facts", "FixMatch", "FlexMatch",
+    "FreeMatch", "LogitAdjustedCADR", "LogitAdjustment", "MixMatch", "Model", "Output", "PRGLast", "PiModel",
+    "ReMixMatch", "Refreshing", "ResampledCADR", "Resampling", "ReweightedCADR", "Reweighting", "SimPro", "SoftMatch",
+    "State", "Supervised", "Terms", "forward",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from cadr.algorithms.base import Terms, check_range
-from cadr.algorithms.cadr import CADR
+from cadr.algorithms.cadr import CADR, CAPCAI
 from cadr.algorithms.fixmatch import FixMatch
 from cadr.algorithms.imputation import Step
 from cadr.algorithms.rebalanced import Rebalanced
@@ -40,6 +40,11 @@ class Anchored(Rebalanced):
 @dataclass(frozen=True)
 class Anchoring(Anchored, FixMatch):
     """FixMatch with anchored labels."""
+
+
+@dataclass(frozen=True)
+class AnchoredCAPCAI(Anchored, CAPCAI):
+    """CAP + CAI with anchored labels."""
 
 
 @dataclass(frozen=True)
