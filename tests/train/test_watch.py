@@ -64,14 +64,23 @@ def aiming(*shares: float) -> Watch:
     return Watch(("ant", "bee", "cat"), steps=800, aimed=shares)
 
 
+def test_a_method_with_a_target_has_five_eighths_of_the_run_to_find_a_class():
+    for early in ([0, 0, 2], [1] + [0] * 6 + [2] * 3):
+        late, never = aiming(0.2, 0.5, 0.3), aiming(0.2, 0.5, 0.3)
+        assert observe(late, range(10, 491, 10), early, 0.5) == []
+        assert observe(late, range(500, 801, 10), [0, 1, 2], 0.5) == []
+        assert [step for step, _ in observe(never, range(10, 801, 10), early, 0.5)] == [500]
+
+
 def test_a_class_that_falls_far_short_of_its_target_is_named_once():
     dog, bees = aiming(0.2, 0.5, 0.3), [1] + [0] * 6 + [2] * 3
-    assert observe(dog, range(10, 201, 10), [0, 1, 2], 0.5) == []
-    ((step, message),) = observe(dog, range(210, 801, 10), bees, 0.5)
-    assert step == 300
+    assert observe(dog, range(10, 601, 10), [0, 1, 2], 0.5) == []
+    ((step, message),) = observe(dog, range(610, 801, 10), bees, 0.5)
+    assert step == 700
     assert message == (
-        "Since step 200 far fewer unlabelled examples than should be are predicted to be of class bee "
-        "(10.0 %, where 50.0 % are aimed at); cadr compare shows whether another method, such as cap_cai, finds them."
+        "Since step 600 far fewer unlabelled examples than should be are predicted to be of class bee "
+        "(10.0 %, where 50.0 % are aimed at); cadr compare shows whether another method (cap_cai, cadr_resampling) "
+        "finds them."
     )
 
 
@@ -88,17 +97,17 @@ def test_a_class_that_nobody_predicts_is_not_named_twice():
 def test_falling_short_survives_a_checkpoint_and_one_of_an_earlier_version():
     rare = [1] + [0] * 6 + [2] * 3
     first, second, third = (aiming(0.2, 0.5, 0.3) for _ in range(3))
-    observe(first, range(10, 61, 10), rare, 0.5)
+    observe(first, range(10, 451, 10), [0, 1, 2], 0.5)
     facts = first.facts()
     second.load(copy.deepcopy(facts))
-    assert [step for step, _ in observe(second, range(70, 801, 10), rare, 0.5)] == [100]
+    assert [step for step, _ in observe(second, range(460, 801, 10), rare, 0.5)] == [550]
     third.load({name: value for name, value in facts.items() if name != "short"})
-    assert len(observe(third, range(70, 801, 10), rare, 0.5)) == 1
+    assert len(observe(third, range(460, 801, 10), rare, 0.5)) == 1
 
 
 def test_memory_survives_a_checkpoint():
     first, second = watch(), watch()
-    observe(first, range(10, 151, 10), [0, 1, 1], 0.5)
+    assert len(observe(first, range(10, 151, 10), [0, 1, 1], 0.5)) == 1
     second.load(first.facts())
     assert observe(second, range(160, 801, 10), [0, 1, 1], 0.5) == []  # cat has been named already
 

@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 _PATIENCE = 1 / 8  # of the run: how long something must last before it is a warning
+_EARLY = 5 / 8  # of the run: a method that draws predictions to class shares finds classes until then
 _SHORT = 1 / 4  # of the share that the method draws a class to
 
 
@@ -20,6 +21,7 @@ class Watch:
         self.class_names = class_names
         self.aimed = aimed
         self.patience = math.ceil(steps * _PATIENCE)
+        self.early = math.ceil(steps * _EARLY) if aimed else 0
         # the step since when: no pseudo-label, or every one, has been used; nobody has predicted the class; far fewer
         # have than are aimed at
         self.since: dict[str, int] = {"nothing": 0, "everything": 0}
@@ -48,11 +50,11 @@ class Watch:
         lost = [
             name
             for name, since in zip(self.class_names, self.unpredicted, strict=True)
-            if step - since >= self.patience and f"class {name}" not in self.warned
+            if self._due(step, since) and f"class {name}" not in self.warned
         ]
         if lost:
             self.warned += [f"class {name}" for name in lost]
-            start = min(since for since in self.unpredicted if step - since >= self.patience)
+            start = min(since for since in self.unpredicted if self._due(step, since))
             names = ", ".join(lost)
             messages.append(f"Since step {start} no unlabelled example has been predicted to be of class {names}.")
         return messages + self._short_of_aim(step, predicted)
@@ -64,7 +66,7 @@ class Watch:
             share = predicted[c] / sum(predicted)
             if share >= _SHORT * aim:
                 self.short[c] = step
-            elif step - self.short[c] >= self.patience and not {f"class {name}", f"short {name}"} & {*self.warned}:
+            elif self._due(step, self.short[c]) and not {f"class {name}", f"short {name}"} & {*self.warned}:
                 self.warned.append(f"short {name}")
                 found.append(f"{name} ({100 * share:.1f} %, where {100 * aim:.1f} % are aimed at)")
                 since = min(since, self.short[c])
@@ -72,8 +74,12 @@ class Watch:
             return []
         return [
             f"Since step {since} far fewer unlabelled examples than should be are predicted to be of class "
-            f"{', '.join(found)}; cadr compare shows whether another method, such as cap_cai, finds them."
+            f"{', '.join(found)}; cadr compare shows whether another method (cap_cai, cadr_resampling) finds them."
         ]
+
+    def _due(self, step: int, since: int) -> bool:
+        """Whether what has been so with a class since then is worth a warning now."""
+        return step >= self.early and step - since >= self.patience
 
     def _lasting(self, what: str, now: bool, step: int, words: str) -> list[str]:
         if not now:
