@@ -33,6 +33,12 @@ def test_what_becomes_of_ships():
     assert lost[aeroplane] > 0.98 * sum(lost)
 
 
+def test_another_seed():
+    run = record("cifar10-gamma50-cadr-steps131072-seed3")
+    assert (run["steps"], run["seed"], run["overrides"]) == (2**17, 3, {})
+    assert f"with seed 3 CADR reaches {run['median_10']:.1f} %." in README
+
+
 def test_the_shorter_run():
     run = record("cifar10-gamma50-cadr-steps32768-seed1")
     assert f"is at {run['median_10']:.1f} % after 2^15 steps (under four\nminutes on one H200)" in README
