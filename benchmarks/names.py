@@ -1,4 +1,6 @@
-"""Which classes are called by whose name, early in training: CADR, and CAP + CAI, which is CADR without its supplement.
+"""Which classes are called by whose name, early in training: CADR, and what may tie names to their classes better.
+
+That is CAP + CAI, which is CADR without its supplement, labelled rows that are re-sampled, and rows that are anchored.
 
     PYTHONPATH=src python3 benchmarks/reproduce.py rest --plan benchmarks/names.txt --records benchmarks/names
     python benchmarks/names.py        # names/ -> names.md
