@@ -17,6 +17,7 @@ from cadr.errors import CadrError, ConfigError
 from cadr.evaluate.report.examples import disagreements, worth_labelling
 from cadr.evaluate.report.labels import Labels, labels_of
 from cadr.evaluate.report.look import Look, look
+from cadr.evaluate.report.named import named
 from cadr.evaluate.report.notes import notes
 from cadr.evaluate.report.page import render
 from cadr.evaluate.report.reproduce import command, settings
@@ -161,6 +162,8 @@ def _examples(run: Run, runs: Sequence[Run], one: Look, labels: Labels, names: t
     among = f"all {seen:,}" if seen == one.num_unlabelled else f"{seen:,} of the {one.num_unlabelled:,}"
     return {
         "of": name_of(run, runs),
+        "seen": seen,
+        "named": named(one, names),
         "disagreements": disagreements(one, names, EXAMPLES),
         "next": worth_labelling(one, labels.propensity, names, EXAMPLES),
         "next_note": f"Chosen among {among} unlabelled examples." if seen else "Every example has a label.",

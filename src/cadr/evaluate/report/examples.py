@@ -43,7 +43,7 @@ def disagreements(look: Look, names: tuple[str, ...], most: int) -> list[Example
             found.append((part, examples, int(rows[i]), names[int(labels[i])], guesses))
     found.sort(key=lambda one: -one[4][0][1])
     return [
-        Example(_name(look, part, row), _picture(examples[row]), label, part, guesses)
+        Example(called(look, part, row), picture(examples[row]), label, part, guesses)
         for part, examples, row, label, guesses in found[:most]
     ]
 
@@ -58,8 +58,8 @@ def worth_labelling(look: Look, propensity: NDArray[np.float64], names: tuple[st
             row = int(look.unlabelled[i])
             guesses = _guesses(look.on_unlabelled[i], names)
             share = float(removed[i] / total)
-            picture = _picture(look.pool.examples[row])
-            shown.append(Example(_name(look, "unlabelled", row), picture, None, "unlabelled", guesses, share))
+            image = picture(look.pool.examples[row])
+            shown.append(Example(called(look, "unlabelled", row), image, None, "unlabelled", guesses, share))
     return shown
 
 
@@ -68,7 +68,7 @@ def _guesses(probabilities: NDArray[np.float64], names: tuple[str, ...]) -> tupl
     return tuple((names[int(c)], float(probabilities[c])) for c in best)
 
 
-def _name(look: Look, part: str, row: int) -> str:
+def called(look: Look, part: str, row: int) -> str:
     """What the row is called: a file, or a number in the data or in the part that the run is judged on."""
     if part not in ("labelled", "unlabelled"):
         if look.rows_of_part is None:
@@ -78,12 +78,12 @@ def _name(look: Look, part: str, row: int) -> str:
     return called or f"row {row}"
 
 
-def _picture(example: NDArray[Any]) -> str | None:
+def picture(example: NDArray[Any], side: int = _SIDE) -> str | None:
     """The example as an image inside the page, if it is one."""
     if example.ndim != 3:
         return None
     image = Image.fromarray(np.ascontiguousarray(example))
-    image.thumbnail((_SIDE, _SIDE))
+    image.thumbnail((side, side))
     content = io.BytesIO()
     image.save(content, "PNG", optimize=True)
     return "data:image/png;base64," + base64.b64encode(content.getvalue()).decode()

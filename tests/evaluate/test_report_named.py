@@ -1,0 +1,84 @@
+"""What the names stand for: whose pictures are shown under which name, and where there is nothing to show."""
+
+from __future__ import annotations
+
+import base64
+import io
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from cadr.cli.main import main
+from cadr.data.pool import MISSING, Pool
+from cadr.evaluate.report.look import Look
+from cadr.evaluate.report.named import CLASSES, LABELLED, PREDICTED, named
+from tests.evaluate import own_runs
+
+
+def seen(labels: list[int], classes: int, guesses: dict[int, tuple[int, float]], features: bool = False) -> Look:
+    """Row i is a picture of the grey i; `guesses` are class and confidence of the unlabelled rows."""
+    n = len(labels)
+    grey = np.repeat(np.arange(n, dtype=np.uint8), 8 * 8 * 3).reshape(n, 8, 8, 3)
+    names = tuple(f"class {c}" for c in range(classes))
+    pool = Pool(grey[:, 0, 0].astype(np.float32) if features else grey, np.array(labels), names)
+    probabilities = np.zeros((len(guesses), classes))
+    for row, (c, sure) in zip(probabilities, guesses.values(), strict=True):
+        row[:] = (1 - sure) / (classes - 1)
+        row[c] = sure
+    rest: Any = {"rows_of_part": None, "on_part": None, "on_part_before": None, "calibration": None}
+    labelled = np.flatnonzero(pool.labels != MISSING)
+    return Look(
+        step=1, pool=pool, part="test", labelled=labelled, unlabelled=np.array(list(guesses), dtype=np.int64),
+        num_unlabelled=len(guesses), on_labelled=np.zeros((len(labelled), classes)), on_unlabelled=probabilities,
+        propensity=np.ones(classes), **rest,
+    )  # fmt: skip
+
+
+def rows(shown: Any) -> list[int]:
+    """Which rows the pictures are of."""
+    pixels = [Image.open(io.BytesIO(base64.b64decode(one.picture.split(",")[1]))) for one in shown]
+    assert [one.called for one in shown] == [f"row {np.asarray(image)[0, 0, 0]}" for image in pixels]
+    return [int(np.asarray(image)[0, 0, 0]) for image in pixels]
+
+
+def test_labelled_pictures_stand_beside_those_that_are_called_the_same():
+    labels = [0, 0, 0, 0, 1, 2, 2] + [MISSING] * 6
+    look = seen(labels, 3, {7: (1, 0.5), 8: (2, 0.9), 9: (1, 0.9), 10: (2, 0.6), 11: (2, 0.7), 12: (2, 0.8)})
+    found = named(look, ("ant", "bee", "cat"))
+    assert [(one.name, one.labels, one.predictions) for one in found] == [("bee", 1, 2), ("cat", 2, 4), ("ant", 4, 0)]
+    assert [rows(one.labelled) for one in found] == [[4], [5, 6], [0, 1, 2]]
+    assert [rows(one.predicted) for one in found] == [[9], [8, 12], []]  # the surer half, the surest first
+    assert len(found[2].labelled) == LABELLED
+
+
+def test_many_predictions_are_spread_over_their_surer_half():
+    unlabelled = {2 + i: (1, 0.99 - i / 200) for i in range(40)}
+    bee = named(seen([0, 1] + [MISSING] * 40, 2, unlabelled), ("ant", "bee"))[1]
+    assert rows(bee.predicted) == [2, 5, 9, 13, 17, 21]
+    assert len(bee.predicted) == PREDICTED
+
+
+def test_of_many_classes_those_with_the_fewest_labels_are_shown():
+    labels = [c for c in range(15) for _ in range(15 - c)] + [MISSING]
+    found = named(seen(labels, 15, {len(labels) - 1: (0, 0.9)}), tuple(map(str, range(15))))
+    assert [one.name for one in found] == [str(14 - i) for i in range(CLASSES)]
+
+
+def test_without_pictures_or_without_unlabelled_examples_there_is_nothing_to_show():
+    assert named(seen([0, 1, MISSING], 2, {2: (0, 0.9)}, features=True), ("ant", "bee")) == []
+    assert named(seen([0, 1], 2, {}), ("ant", "bee")) == []
+
+
+def test_the_page_shows_it_for_pictures_alone(tmp_path):
+    pages = {}
+    for make in (own_runs.image_run, own_runs.table_run):
+        folder = tmp_path / make.__name__
+        folder.mkdir()
+        assert main(["report", str(make(folder)), "--out", str(folder / "page.html"), "--device", "cpu"]) == 0
+        pages[make] = (folder / "page.html").read_text(encoding="utf-8")
+    assert "What the names stand for" not in pages[own_runs.table_run]
+    page = pages[own_runs.image_run]
+    assert "What the names stand for" in page
+    assert page.count(", labelled light") >= 1
+    assert "of 24</span>" in page
