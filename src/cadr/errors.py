@@ -30,3 +30,11 @@ class TrainingError(CadrError):
 
 class MissingPackageError(CadrError, ImportError):
     """A package that only this needs is not installed."""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Of the machine, of a GPU, or of a CPU as torch says it, which has no error of its own for that."""
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError)
+        and (type(error).__name__ == "OutOfMemoryError" or "DefaultCPUAllocator" in str(error))
+    )

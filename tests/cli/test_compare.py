@@ -122,11 +122,18 @@ def test_without_a_test_set_there_is_nothing_to_compare(tmp_path, capsys, monkey
     assert "no test set" in capsys.readouterr().err
 
 
-def test_an_error_in_a_process_is_the_same_sentence(tmp_path, capsys):
-    arguments = ["compare", "digits", "--protocol", "longtail", "--n-max", "5000", *TINY, "--out", str(tmp_path)]
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--n-max", "5000"], "cadr: class 0 has "),
+        (["--batch", str(2**19), "--steps", str(2**24)], "cadr: there is not enough memory"),  # a table of 64 TiB
+    ],
+)
+def test_an_error_in_a_process_is_the_same_sentence(tmp_path, capfd, flags, sentence):
+    arguments = ["compare", "digits", "--protocol", "longtail", *TINY, "--out", str(tmp_path), *flags]
     assert main([*arguments, "--processes", "2"]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("cadr: ")
+    error = capfd.readouterr().err
+    assert error.startswith(sentence)
     assert error.count("\n") == 1
 
 

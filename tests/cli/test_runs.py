@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from cadr.algorithms import CADR
 from cadr.cli import runs
@@ -67,11 +68,21 @@ def test_a_run_that_is_stopped_while_it_warns_is_closed_before_anything_else(mon
     assert closed
 
 
-def test_a_process_whose_run_failed_begins_no_other(monkeypatch):
+@pytest.mark.parametrize(
+    "error",
+    [
+        TrainingError("The loss is no longer finite."),
+        MemoryError(),
+        RuntimeError("[enforce fail] . DefaultCPUAllocator: can't allocate memory"),
+        torch.OutOfMemoryError("CUDA out of memory"),
+        PermissionError(13, "Permission denied", "config.toml.new"),
+    ],
+)
+def test_a_process_whose_run_failed_begins_no_other(monkeypatch, error):
     """The failure may have come with a request to stop, which nobody would repeat."""
 
     def failing(job):
-        raise TrainingError("The loss is no longer finite.")
+        raise error
 
     monkeypatch.setattr(runs, "_quietly", failing)
     monkeypatch.setattr("os.setpgrp", lambda: None)
@@ -83,7 +94,7 @@ def test_a_process_whose_run_failed_begins_no_other(monkeypatch):
         _work(SimpleNamespace(get=lambda: next(tasks)), SimpleNamespace(put=answers.append))
     finally:
         signal.signal(signal.SIGTERM, handler)
-    assert [index for index, _ in answers] == [0]
+    assert answers == [(0, error)]
     assert next(tasks) == (1, "second")
 
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from cadr.errors import CadrError
+from cadr.errors import CadrError, is_out_of_memory
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction["Parser"]
@@ -84,15 +84,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("cadr: interrupted", file=sys.stderr)
         return INTERRUPTED
     except (CadrError, OSError, MemoryError, RuntimeError) as error:
-        if debug or (isinstance(error, RuntimeError) and not _is_out_of_memory(error)):
+        if debug or (isinstance(error, RuntimeError) and not is_out_of_memory(error)):
             raise
         print(f"cadr: {_sentence(error)}", file=sys.stderr)
         return 2
-
-
-def _is_out_of_memory(error: Exception) -> bool:
-    """Of a GPU, or of a CPU, for which torch has no error of its own."""
-    return type(error).__name__ == "OutOfMemoryError" or "DefaultCPUAllocator" in str(error)
 
 
 def _sentence(error: Exception) -> str:

@@ -18,7 +18,7 @@ import torch
 from cadr.cli.progress import follow
 from cadr.cli.train import stop_politely
 from cadr.config import Config
-from cadr.errors import CadrError, TrainingError
+from cadr.errors import CadrError, TrainingError, is_out_of_memory
 from cadr.train import train
 from cadr.train.result import quoted_of
 
@@ -102,8 +102,10 @@ def _work(tasks: Any, answers: Any) -> None:
             index, job = task
             try:
                 answers.put((index, _quietly(job)))
-            except CadrError as error:  # it ends all runs, and may have come up while this one was told to stop
-                answers.put((index, error))
+            except (CadrError, OSError, MemoryError, RuntimeError) as error:
+                if isinstance(error, RuntimeError) and not is_out_of_memory(error):
+                    raise
+                answers.put((index, error))  # it ends all runs, and may have come up while this one was told to stop
                 return
     except KeyboardInterrupt:
         answers.cancel_join_thread()

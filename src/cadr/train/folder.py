@@ -25,6 +25,7 @@ class RunFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """One process at a time; the lock goes with the process, however it ends."""
+        fresh = not self.path.exists()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             lock = (self.path / ".lock").open("w")
@@ -35,7 +36,18 @@ class RunFolder:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise TrainingError(f"Another process is training {self.path}; wait for it or end it.") from None
-            yield
+            try:
+                yield
+            except BaseException:
+                if fresh:
+                    self._forget()
+                raise
+
+    def _forget(self) -> None:
+        """Refused before anything was written: no folder of a run that never was stays behind."""
+        if [path.name for path in self.path.iterdir()] == [".lock"]:
+            (self.path / ".lock").unlink()
+            self.path.rmdir()
 
     def config(self) -> Config | None:
         path = self.path / "config.toml"
