@@ -32,15 +32,25 @@ def add(subparsers: Subparsers) -> None:
         metavar="N",
         help=f"unlabelled examples looked at, to find those worth labelling (default: {_ROWS})",
     )
+    parser.add_argument(
+        "--to-label",
+        type=Path,
+        metavar="FILE",
+        help="also write the unlabelled examples that the model is least sure of, as a CSV to fill in: their labels "
+        "make it better soonest",
+    )
     parser.set_defaults(run=run)
 
 
 def run(namespace: Namespace) -> int:
     from cadr.evaluate.report import write_report
 
-    problems = write_report(namespace.folders, namespace.out, device=namespace.device, rows=namespace.rows)
+    options = {"device": namespace.device, "rows": namespace.rows, "to_label": namespace.to_label}
+    problems = write_report(namespace.folders, namespace.out, **options)
     for problem in problems:
         print(problem)
     size = namespace.out.stat().st_size / 1000
     print(f"Written to {namespace.out} ({size:,.0f} kB). Open it in any browser.")
+    if namespace.to_label is not None:
+        print(f"What to label is in {namespace.to_label}: fill in as many labels as you like, from the top.")
     return 0

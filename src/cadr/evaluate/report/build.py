@@ -11,9 +11,11 @@ from typing import Any
 from torch import nn
 
 from cadr.config import CHOICES
+from cadr.data.home import at_home
 from cadr.data.pool import Pool
+from cadr.data.sources.folder import LABELS
 from cadr.data.whole import whole
-from cadr.errors import CadrError, ConfigError
+from cadr.errors import CadrError, ConfigError, DataError
 from cadr.evaluate.report.examples import disagreements, worth_labelling
 from cadr.evaluate.report.labels import Labels, labels_of
 from cadr.evaluate.report.look import Look, look
@@ -32,6 +34,7 @@ from cadr.evaluate.report.sections import (
     pseudo_labels,
 )
 from cadr.evaluate.report.tables import by_class, summary
+from cadr.evaluate.report.to_label import write_to_label
 from cadr.train.prepare import fingerprint
 
 EXAMPLES = 12
@@ -42,7 +45,8 @@ _WHY_NEXT = (
     "(1 − φ)/φ · (loss − imputed loss)² to the variance of that estimate, where φ is the propensity of its class, and "
     "its label would remove that term. As the class is not known, the term is averaged over what it may be. So these "
     "are examples whose label may surprise a fairly sure model, the more so if it may be of a seldom labelled class; "
-    "they need not be those that the model is least sure of. The terms add up: the first k are the best k to label "
+    "they need not be those that the model is least sure of, whose labels make the model better rather than the "
+    "estimate surer (cadr report --to-label lists those). The terms add up: the first k are the best k to label "
     "together."
 )
 
@@ -55,16 +59,19 @@ def write_report(
     model: nn.Module | None = None,
     device: str = "auto",
     rows: int = ROWS,
+    to_label: Path | str | None = None,
 ) -> list[str]:
     """Write the report on `runs` to the file `out`; what had to be left out comes back in words.
 
     `pool` and `model` are for runs that were trained on a pool or a network of your own. At most `rows` unlabelled
-    examples are looked at.
+    examples are looked at. Those that the model of a single run is least sure of are written to the table `to_label`.
     """
     if not runs:
         raise ConfigError("a report needs at least one run; name the folder of one")
     if rows < 0:
         raise ConfigError(f"rows must be at least 0, got {rows}")
+    if to_label is not None and len(runs) > 1:
+        raise ConfigError(f"what to label differs from run to run; name one run, not {len(runs)}")
     read = read_runs([Path(run) for run in runs])
     other = next((run for run in read if run.spec.class_names != read[0].spec.class_names), None)
     if other is not None:
@@ -73,12 +80,26 @@ def write_report(
             "report on each"
         )
     Path(out).parent.mkdir(parents=True, exist_ok=True)  # before the work, which would be lost if it cannot be
+    if to_label is not None:
+        _spare_the_data(read[0], Path(to_label))
     looks, problems = _look_all(read, pool, model, device, rows)
+    if to_label is not None and not looks:
+        raise DataError(f"{to_label} cannot be written. {problems[0]}")
     read = [r.at(looks[r.name].step, looks[r.name].evaluation) if r.name in looks else r for r in read]
     page = render(_content(read, looks, problems, Path(out)))
     with whole(Path(out)) as new:
         new.write_text(page, encoding="utf-8")
+    if to_label is not None:
+        write_to_label(Path(to_label), looks[read[0].name])
     return problems
+
+
+def _spare_the_data(run: Run, path: Path) -> None:
+    """Labels that somebody gave must not make way for a table of those that are missing."""
+    data = at_home(run.config.data)
+    given = [data, data / LABELS, at_home(run.config.source.labels or run.config.data)]
+    if path.exists() and any(file.exists() and path.samefile(file) for file in given):
+        raise ConfigError(f"{path} is what the run was trained on; write what to label to another file")
 
 
 def _look_all(

@@ -1,0 +1,95 @@
+"""The table of what to label: those that the model is least sure of, in a form that can be filled in and read again."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cadr.cli.main import main
+from cadr.data import open_data
+from cadr.evaluate.report.to_label import MOST, least_sure
+from tests.evaluate import own_runs
+
+
+def test_least_sure_is_where_the_two_best_classes_are_nearest():
+    probabilities = np.array([[0.6, 0.3, 0.1], [0.5, 0.0, 0.5], [0.4, 0.35, 0.25], [0.0, 1.0, 0.0]])
+    assert least_sure(probabilities).tolist() == [1, 2, 0, 3]
+
+
+def report(run: Path, page: Path, table: Path) -> int:
+    return main(["report", str(run), "--out", str(page), "--to-label", str(table), "--device", "cpu"])
+
+
+def lines(table: Path) -> list[dict[str, str]]:
+    with table.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def squares(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("squares")
+    return own_runs.image_run(folder)
+
+
+def test_the_least_sure_come_first_and_only_unlabelled_ones(squares, tmp_path, capsys):
+    assert report(squares, tmp_path / "page.html", tmp_path / "ask.csv") == 0
+    assert f"What to label is in {tmp_path / 'ask.csv'}" in capsys.readouterr().out
+    asked = lines(tmp_path / "ask.csv")
+    assert sorted(line["file"] for line in asked) == [f"{i:03}.png" for i in range(16, 40)]
+    assert {line["label"] for line in asked} == {""}
+    assert all({line["guess"], line["guess_2"]} == {"dark", "light"} for line in asked)
+    apart = [float(line["probability"]) - float(line["probability_2"]) for line in asked]
+    assert apart == pytest.approx(sorted(apart), abs=2e-4)
+
+
+def test_a_hundred_are_enough(tmp_path):
+    run = ["train", "digits", "--protocol", "longtail", "--n-max", "20", "--gamma", "20", "--model", "mlp"]
+    assert main([*run, *own_runs.TINY, "--out", str(tmp_path / "run")]) == 0
+    assert report(tmp_path / "run", tmp_path / "page.html", tmp_path / "ask.csv") == 0
+    asked = lines(tmp_path / "ask.csv")
+    assert len({line["row"] for line in asked}) == len(asked) == MOST
+
+
+def test_filled_in_it_is_a_table_of_labels(squares, tmp_path):
+    assert report(squares, tmp_path / "page.html", tmp_path / "ask.csv") == 0
+    asked = lines(tmp_path / "ask.csv")
+    for line in asked[:23]:
+        line["label"] = "light" if int(line["file"][:3]) % 2 else "dark"
+    with (tmp_path / "filled.csv").open("w", encoding="utf-8", newline="") as file:
+        table = csv.DictWriter(file, list(asked[0]))
+        table.writeheader()
+        table.writerows(asked)
+    pool = open_data(str(squares.parent / "squares"), labels=str(tmp_path / "filled.csv"))
+    assert int((np.asarray(pool.labels) >= 0).sum()) == 23
+
+
+def test_rows_of_a_table_go_by_what_identifies_them(tmp_path):
+    run = own_runs.table_run(tmp_path)
+    assert report(run, tmp_path / "page.html", tmp_path / "ask.csv") == 0
+    asked = lines(tmp_path / "ask.csv")
+    assert {line["id"] for line in asked} <= {f"tree-{i}" for i in range(45, 90)}
+    assert {line["guess"] for line in asked} <= set(own_runs.NAMES)
+
+
+def test_labels_that_were_given_are_not_written_over(squares, tmp_path, capsys):
+    given = squares.parent / "labels.csv"
+    before = given.read_bytes()
+    assert report(squares, tmp_path / "page.html", given) == 2
+    assert "is what the run was trained on" in capsys.readouterr().err
+    assert given.read_bytes() == before
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_what_cannot_be_asked_is_one_sentence(squares, tmp_path, capsys):
+    two = ["report", str(squares), str(own_runs.image_run(tmp_path)), "--to-label", str(tmp_path / "ask.csv")]
+    assert main([*two, "--out", str(tmp_path / "page.html")]) == 2
+    assert "name one run, not 2" in capsys.readouterr().err
+    (tmp_path / "squares").rename(tmp_path / "moved")
+    assert report(tmp_path / "run", tmp_path / "page.html", tmp_path / "ask.csv") == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"cadr: {tmp_path / 'ask.csv'} cannot be written. The data or the model of run")
+    assert error.count("\n") == 1
+    assert not (tmp_path / "ask.csv").exists()
