@@ -27,3 +27,16 @@ def test_what_is_said_of_it():
         assert all(r["gm"] > cadr[seed]["gm"] for seed, r in other.items())
         same = [cadr[seed] for seed in other]
         assert [f"{mean(r['gm'] for r in these):.1f}" for these in (other.values(), same)] == means
+
+
+def test_what_is_said_of_longer_runs():
+    page = " ".join((names.ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8").split())
+    records = {
+        (r["row"], r["seed"]): r for r in read_records(names.ROOT / "benchmarks" / "records") if r["steps"] == 2**15
+    }
+    one, two = (records["cifar10-gamma50-cap-cai-anchoring", seed] for seed in (1, 2))
+    ships, trucks = two["recall"][-2:]
+    assert f"({ships:.1f} and {trucks:.1f} % are found)" in page
+    assert f"the accuracy is {two['median_10']:.1f} %" in page
+    cadr = records["cifar10-gamma50-cadr", 1]
+    assert f"has {one['median_10']:.1f} % after 2^15 steps, CADR {cadr['median_10']:.1f} %" in page
