@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import numpy as np
 import pytest
 
+from cadr.cli.main import main
 from cadr.data.sources import table
 from cadr.data.sources.blocks import Wanted, open_blocks
 from cadr.data.sources.columns import Column
@@ -15,6 +16,7 @@ from cadr.data.sources.dates import as_days, like_a_date
 from cadr.errors import DataError
 from cadr.train.prepare import fingerprint
 from tests.data.loose import open_data
+from tests.evaluate.own_runs import write_csv
 
 N = 120
 DAY = timedelta(days=1)
@@ -228,3 +230,21 @@ def test_another_kind_of_column_in_parquet_is_said(name, tmp_path):
     wanted = Wanted((sum(len(column.features) for column in columns),), ("x", "y"), columns)
     with pytest.raises(DataError, match=f"row 0, column '{words}"):
         list(open_blocks(str(tmp_path / "t.parquet"), wanted).blocks)
+
+
+@pytest.mark.parametrize(
+    ("written", "warned"),
+    [
+        (lambda day: f"{day:02}/4/2025", True),  # of April, or the fourth of some month
+        (lambda day: f"{day} March 2025", True),
+        (lambda day: f"2025-04-{day:02}", False),
+        (lambda day: f"ward {day}", False),
+    ],
+)
+def test_dates_that_pass_for_words_are_named(written, warned, tmp_path, capsys):
+    rows = [[written(1 + i % 12), i * 7 % 13, "xy"[i % 2] if i < 40 else ""] for i in range(60)]
+    path = write_csv(tmp_path / "t.csv", ["when", "size", "label"], rows)
+    for command in (["data", "show"], ["diagnose"]):
+        assert main([*command, str(path)]) == 0
+        said = capsys.readouterr().out
+        assert ("Warning: 'when' holds what look like dates" in said) == warned

@@ -39,7 +39,7 @@ def add(subparsers: Subparsers) -> None:
 
 def run(namespace: Namespace) -> int:
     from cadr.data import Split, apply
-    from cadr.data.sources.telling import telling_in_words
+    from cadr.data.description import column_warnings
     from cadr.errors import ConfigError
     from cadr.evaluate.diagnosis import diagnose
 
@@ -58,7 +58,7 @@ def run(namespace: Namespace) -> int:
     else:
         print(diagnosis)
     if not namespace.json:
-        for line in telling_in_words(pool.columns or (), pool.examples, pool.labels >= 0):
+        for line in column_warnings(pool):
             print(line)
     return 0
 

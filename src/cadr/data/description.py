@@ -8,6 +8,7 @@ import numpy as np
 
 from cadr.data.sources.columns import in_words
 from cadr.data.sources.telling import telling_in_words
+from cadr.data.sources.unread_dates import unread_dates
 
 if TYPE_CHECKING:
     from cadr.data.pool import Pool
@@ -27,8 +28,13 @@ def heading(pool: Pool) -> list[str]:
 
 def columns_in_words(pool: Pool) -> list[str]:
     """What was made of words, dates and gaps, and which of them should not be learned from."""
+    return [*in_words(pool.columns or ()), *column_warnings(pool)]
+
+
+def column_warnings(pool: Pool) -> list[str]:
+    """Columns that should not be learned from, or not as they are."""
     columns = pool.columns or ()
-    return [*in_words(columns), *telling_in_words(columns, pool.examples, pool.labels >= 0)]
+    return [*telling_in_words(columns, pool.examples, pool.labels >= 0), *unread_dates(columns)]
 
 
 def headline(pool: Pool) -> str:
