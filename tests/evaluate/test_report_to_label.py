@@ -83,6 +83,57 @@ def test_labels_that_were_given_are_not_written_over(squares, tmp_path, capsys):
     assert not (tmp_path / "page.html").exists()
 
 
+def test_nor_by_the_page(squares, tmp_path, capsys):
+    given = squares.parent / "labels.csv"
+    before = given.read_bytes()
+    assert main(["report", str(squares), "--out", str(given), "--device", "cpu"]) == 2
+    assert "is what the run was trained on" in capsys.readouterr().err
+    assert given.read_bytes() == before
+
+
+@pytest.mark.parametrize("sign", [",", ";"])
+def test_labels_that_were_filled_in_are_not_written_over(squares, tmp_path, capsys, sign):
+    """A table that is still blank makes way for a newer one, and nothing else does."""
+    ask, page = tmp_path / "ask.csv", tmp_path / "page.html"
+    ask.touch()  # as mktemp does
+    assert report(squares, page, ask) == 0
+    ask.write_text("\ufeff" + ask.read_text(encoding="utf-8").replace(",", sign), encoding="utf-8")  # a spreadsheet's
+    assert report(squares, page, ask) == 0
+    page.unlink()
+    blank = ask.read_text(encoding="utf-8").replace(",", sign)
+    picture = (squares.parent / "squares" / "000.png").read_bytes()
+    for there in (blank.replace(sign * 2, f"{sign}dark{sign}", 1).encode(), b"file,label\n", picture):
+        ask.write_bytes(there)
+        assert report(squares, page, ask) == 2
+        assert "ask.csv is there already" in capsys.readouterr().err
+        assert ask.read_bytes() == there
+        assert not page.exists()
+
+
+def test_the_table_and_the_page_are_two_files(squares, tmp_path, capsys):
+    (tmp_path / "folder").mkdir()
+    for page, table, sentence in [
+        (tmp_path / "one", tmp_path / "folder" / ".." / "one", "is to be the page"),
+        (tmp_path / "page.html", tmp_path / "folder", "is a folder"),
+    ]:
+        assert report(squares, page, table) == 2
+        assert sentence in capsys.readouterr().err
+        assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_where_nothing_is_to_be_labelled_no_table_is_written(squares, tmp_path, capsys):
+    outs = ["--out", str(tmp_path / "page.html"), "--to-label", str(tmp_path / "ask.csv"), "--device", "cpu"]
+    assert main(["report", str(squares), "--rows", "0", *outs]) == 2
+    assert "No unlabelled example was looked at" in capsys.readouterr().err
+    own_runs.write_images(tmp_path / "pictures", 16)
+    labels = squares.parent / "labels.csv"
+    run = ["train", str(tmp_path / "pictures"), "--labels", str(labels), *own_runs.TINY, "--out", str(tmp_path / "run")]
+    assert main(run) == 0
+    assert main(["report", str(tmp_path / "run"), *outs]) == 2
+    assert "Every example has a label." in capsys.readouterr().err
+    assert not (tmp_path / "ask.csv").exists()
+
+
 def test_what_cannot_be_asked_is_one_sentence(squares, tmp_path, capsys):
     two = ["report", str(squares), str(own_runs.image_run(tmp_path)), "--to-label", str(tmp_path / "ask.csv")]
     assert main([*two, "--out", str(tmp_path / "page.html")]) == 2
@@ -90,6 +141,6 @@ def test_what_cannot_be_asked_is_one_sentence(squares, tmp_path, capsys):
     (tmp_path / "squares").rename(tmp_path / "moved")
     assert report(tmp_path / "run", tmp_path / "page.html", tmp_path / "ask.csv") == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"cadr: {tmp_path / 'ask.csv'} cannot be written. The data or the model of run")
+    assert error.startswith(f"cadr: {tmp_path / 'ask.csv'} is not written. The data or the model of run")
     assert error.count("\n") == 1
     assert not (tmp_path / "ask.csv").exists()

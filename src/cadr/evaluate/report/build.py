@@ -34,7 +34,7 @@ from cadr.evaluate.report.sections import (
     pseudo_labels,
 )
 from cadr.evaluate.report.tables import by_class, summary
-from cadr.evaluate.report.to_label import write_to_label
+from cadr.evaluate.report.to_label import check_free, write_to_label
 from cadr.train.prepare import fingerprint
 
 EXAMPLES = 12
@@ -79,12 +79,15 @@ def write_report(
             f"runs of one report must have the same classes, but {other.name} has not those of {read[0].name}; write a "
             "report on each"
         )
-    Path(out).parent.mkdir(parents=True, exist_ok=True)  # before the work, which would be lost if it cannot be
+    written = [Path(out)] if to_label is None else [Path(out), Path(to_label)]
+    _spare_the_data(read, written)
     if to_label is not None:
-        _spare_the_data(read[0], Path(to_label))
+        check_free(Path(to_label), Path(out))
+    for path in written:
+        path.parent.mkdir(parents=True, exist_ok=True)  # before the work, which would be lost if it cannot be
     looks, problems = _look_all(read, pool, model, device, rows)
-    if to_label is not None and not looks:
-        raise DataError(f"{to_label} cannot be written. {problems[0]}")
+    if to_label is not None and (why := problems or _nothing_to_label(looks[read[0].name])):
+        raise DataError(f"{to_label} is not written. {why[0]}")
     read = [r.at(looks[r.name].step, looks[r.name].evaluation) if r.name in looks else r for r in read]
     page = render(_content(read, looks, problems, Path(out)))
     with whole(Path(out)) as new:
@@ -94,12 +97,20 @@ def write_report(
     return problems
 
 
-def _spare_the_data(run: Run, path: Path) -> None:
-    """Labels that somebody gave must not make way for a table of those that are missing."""
-    data = at_home(run.config.data)
-    given = [data, data / LABELS, at_home(run.config.source.labels or run.config.data)]
-    if path.exists() and any(file.exists() and path.samefile(file) for file in given):
-        raise ConfigError(f"{path} is what the run was trained on; write what to label to another file")
+def _spare_the_data(runs: Sequence[Run], written: Sequence[Path]) -> None:
+    """Labels that somebody gave must not make way for a page, or for a table of those that are missing."""
+    for run in runs:
+        data = at_home(run.config.data)
+        given = [data, data / LABELS, at_home(run.config.source.labels or run.config.data)]
+        for path in written:
+            if path.exists() and any(file.exists() and path.samefile(file) for file in given):
+                raise ConfigError(f"{path} is what the run was trained on; write to another file")
+
+
+def _nothing_to_label(look: Look) -> list[str]:
+    if len(look.unlabelled):
+        return []
+    return ["No unlabelled example was looked at (rows is 0)." if look.num_unlabelled else "Every example has a label."]
 
 
 def _look_all(

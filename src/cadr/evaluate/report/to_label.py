@@ -7,15 +7,19 @@ of those it cannot decide are worth more (benchmarks/more_labels.md).
 from __future__ import annotations
 
 import csv
+import os
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cadr.data.sources.csv_file import CsvError, read_csv
 from cadr.data.whole import whole
+from cadr.errors import ConfigError
 from cadr.evaluate.report.look import Look
 
 MOST = 100
+_COLUMNS = ["label", "guess", "probability", "guess_2", "probability_2"]  # behind what the example is called
 
 
 def least_sure(probabilities: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -24,13 +28,33 @@ def least_sure(probabilities: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.argsort(first - second, kind="stable")
 
 
+def check_free(path: Path, page: Path) -> None:
+    """Labels that somebody filled in must not make way, nor anything else but such a table that is still blank."""
+    if path.is_dir():
+        raise ConfigError(f"{path} is a folder; name a file to write what to label to")
+    if os.path.realpath(path) == os.path.realpath(page):
+        raise ConfigError(f"{path} is to be the page; write what to label to another file")
+    if path.is_file() and path.stat().st_size and not _is_blank(path):
+        raise ConfigError(
+            f"{path} is there already, with more than blank labels; name another file, so that nothing is lost"
+        )
+
+
+def _is_blank(path: Path) -> bool:
+    try:
+        header, rows = read_csv(path)
+        return header[1:] == _COLUMNS and not any(row[1].strip() for _, row in rows)
+    except CsvError:
+        return False
+
+
 def write_to_label(path: Path, look: Look) -> None:
     """Write at most a hundred, with a blank for the label, and what it may be."""
     pool, names = look.pool, look.pool.identifiers
     first = "row" if names is None else "file" if pool.examples.ndim == 4 else "id"
     with whole(path) as new, new.open("w", encoding="utf-8", errors="surrogateescape", newline="") as file:
         table = csv.writer(file)
-        table.writerow([first, "label", "guess", "probability", "guess_2", "probability_2"])
+        table.writerow([first, *_COLUMNS])
         for i in least_sure(look.on_unlabelled)[:MOST]:
             row, probabilities = int(look.unlabelled[i]), look.on_unlabelled[i]
             best = np.argsort(-probabilities, kind="stable")[:2]
