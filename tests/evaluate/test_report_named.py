@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import io
 from typing import Any
 
@@ -50,6 +51,17 @@ def test_labelled_pictures_stand_beside_those_that_are_called_the_same():
     assert [rows(one.labelled) for one in found] == [[4], [5, 6], [0, 1, 2]]
     assert [rows(one.predicted) for one in found] == [[9], [8, 12], []]  # the surer half, the surest first
     assert len(found[2].labelled) == LABELLED
+
+
+def test_labels_held_out_are_labels_too_and_are_shown_last():
+    """All else on the page counts them; a name is tied by those that were learned, so these come first."""
+    look = seen([MISSING, 0, 1, MISSING, MISSING, MISSING], 2, {5: (1, 0.9)})
+    pool = dataclasses.replace(
+        look.pool, test_examples=look.pool.examples[[0, 3, 4]], test_labels=np.array([0, 1, 0], dtype=np.int64)
+    )
+    held = dataclasses.replace(look, pool=pool, part="validation", rows_of_part=np.array([0, 3, 4]))
+    found = named(held, ("ant", "bee"))
+    assert [(one.name, one.labels, rows(one.labelled)) for one in found] == [("bee", 2, [2, 3]), ("ant", 3, [1, 0, 4])]
 
 
 def test_many_predictions_are_spread_over_their_surer_half():

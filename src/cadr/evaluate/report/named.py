@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cadr.data.pool import MISSING
 from cadr.evaluate.report.examples import called, picture
 from cadr.evaluate.report.look import Look
 
@@ -40,11 +41,13 @@ def named(look: Look, names: tuple[str, ...]) -> list[Named]:
     """The classes with the fewest labels first; none where examples are no pictures."""
     if look.pool.examples.ndim != 4 or not len(look.unlabelled):
         return []
-    counts = look.pool.counts
+    labels = look.labels
+    counts = np.bincount(labels[labels != MISSING], minlength=len(names))
     guess, sure = look.on_unlabelled.argmax(1), look.on_unlabelled.max(1)
     found = []
     for c in np.argsort(counts, kind="stable")[:CLASSES]:
-        labelled = look.labelled[look.pool.labels[look.labelled] == c]
+        labelled = np.flatnonzero(labels == c)
+        labelled = labelled[np.argsort(look.pool.labels[labelled] == MISSING, kind="stable")]  # those held out last
         of_class = np.flatnonzero(guess == c)
         surest = look.unlabelled[of_class[np.argsort(-sure[of_class], kind="stable")]]
         found.append(
