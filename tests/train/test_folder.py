@@ -25,6 +25,19 @@ def test_a_refused_run_leaves_no_folder_behind(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_nor_the_folders_on_the_way_that_were_made_for_it(tmp_path):
+    (tmp_path / "mine").mkdir()
+    refuse(RunFolder(tmp_path / "mine" / "runs" / "first" / "run"))
+    assert list(tmp_path.rglob("*")) == [tmp_path / "mine"]
+
+
+def test_a_folder_on_the_way_that_holds_another_run_stays(tmp_path):
+    with RunFolder(tmp_path / "runs" / "one").locked():
+        with pytest.raises(ConfigError, match="refused"), RunFolder(tmp_path / "runs" / "two").locked():
+            raise ConfigError("refused")
+        assert {path.name for path in (tmp_path / "runs").iterdir()} == {"one"}
+
+
 def test_what_was_written_stays(tmp_path):
     refuse(RunFolder(tmp_path / "run"), "config.toml")
     assert {path.name for path in (tmp_path / "run").iterdir()} == {".lock", "config.toml"}

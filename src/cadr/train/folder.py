@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ class RunFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """One process at a time; the lock goes with the process, however it ends."""
-        fresh = not self.path.exists()
+        made = [path for path in (self.path, *self.path.parents) if not path.exists()]
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             lock = (self.path / ".lock").open("w")
@@ -39,15 +39,16 @@ class RunFolder:
             try:
                 yield
             except BaseException:
-                if fresh:
-                    self._forget()
+                self._forget(made)
                 raise
 
-    def _forget(self) -> None:
-        """Refused before anything was written: no folder of a run that never was stays behind."""
-        if [path.name for path in self.path.iterdir()] == [".lock"]:
+    def _forget(self, made: list[Path]) -> None:
+        """Refused before anything was written: no folder that was made for a run that never was stays behind."""
+        if made and [path.name for path in self.path.iterdir()] == [".lock"]:
             (self.path / ".lock").unlink()
-            self.path.rmdir()
+            with suppress(OSError):  # another run is in a folder on the way, or has left it just now
+                for path in made:
+                    path.rmdir()
 
     def config(self) -> Config | None:
         path = self.path / "config.toml"
