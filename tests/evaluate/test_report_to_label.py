@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,6 +65,17 @@ def test_filled_in_it_is_a_table_of_labels(squares, tmp_path):
         table.writerows(asked)
     pool = open_data(str(squares.parent / "squares"), labels=str(tmp_path / "filled.csv"))
     assert int((np.asarray(pool.labels) >= 0).sum()) == 23
+
+
+def test_the_documentation_adds_it_to_labels_even_as_a_spreadsheet_saves_it(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
+    code: dict[str, Any] = {}
+    exec(page.split("```python\n")[1].split("```")[0], code)
+    given, filled_in, more = (tmp_path / name for name in ("labels.csv", "ask.csv", "more.csv"))
+    given.write_text("file,label\n1.png,dark\n", encoding="utf-8")
+    filled_in.write_text('file,label,guess\n"2,a.png",light,dark\n3.png,,dark\n', encoding="utf-8-sig")
+    code["add"](given, filled_in, more)
+    assert more.read_text(encoding="utf-8").splitlines() == ["file,label", "1.png,dark", '"2,a.png",light']
 
 
 def test_rows_of_a_table_go_by_what_identifies_them(tmp_path):
