@@ -82,7 +82,7 @@ def test_rows_of_a_table_go_by_what_identifies_them(tmp_path):
     run = own_runs.table_run(tmp_path)
     assert report(run, tmp_path / "page.html", tmp_path / "ask.csv") == 0
     asked = lines(tmp_path / "ask.csv")
-    assert {line["id"] for line in asked} <= {f"tree-{i}" for i in range(45, 90)}
+    assert sorted(line["id"] for line in asked) == [f"tree-{i}" for i in range(45, 90)]
     assert {line["guess"] for line in asked} <= set(own_runs.NAMES)
 
 
@@ -131,6 +131,13 @@ def test_the_table_and_the_page_are_two_files(squares, tmp_path, capsys):
         assert report(squares, page, table) == 2
         assert sentence in capsys.readouterr().err
         assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_a_page_that_looked_at_none_does_not_say_that_all_have_labels(squares, tmp_path):
+    assert main(["report", str(squares), "--rows", "0", "--out", str(tmp_path / "page.html"), "--device", "cpu"]) == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "No unlabelled example was looked at" in page
+    assert "Every example has a label." not in page
 
 
 def test_where_nothing_is_to_be_labelled_no_table_is_written(squares, tmp_path, capsys):

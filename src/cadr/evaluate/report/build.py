@@ -198,7 +198,7 @@ def _examples(run: Run, runs: Sequence[Run], one: Look, labels: Labels, names: t
         "named": named(one, names),
         "disagreements": disagreements(one, names, EXAMPLES),
         "next": worth_labelling(one, labels.propensity, names, EXAMPLES),
-        "next_note": f"Chosen among {among} unlabelled examples." if seen else "Every example has a label.",
+        "next_note": f"Chosen among {among} unlabelled examples." if seen else _nothing_to_label(one)[0],
     }
 
 
