@@ -86,6 +86,14 @@ def test_rows_of_a_table_go_by_what_identifies_them(tmp_path):
     assert {line["guess"] for line in asked} <= set(own_runs.NAMES)
 
 
+def test_rows_without_an_identifier_can_be_found_as_well(tmp_path):
+    run = own_runs.table_run(tmp_path)
+    data = tmp_path / "trees.csv"
+    data.write_text(data.read_text(encoding="utf-8").replace("tree-45,", ","), encoding="utf-8")
+    assert report(run, tmp_path / "page.html", tmp_path / "ask.csv") == 0
+    assert {line["id"] for line in lines(tmp_path / "ask.csv")} == {"row 45", *(f"tree-{i}" for i in range(46, 90))}
+
+
 def test_labels_that_were_given_are_not_written_over(squares, tmp_path, capsys):
     given = squares.parent / "labels.csv"
     before = given.read_bytes()

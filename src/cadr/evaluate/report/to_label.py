@@ -59,4 +59,4 @@ def write_to_label(path: Path, look: Look) -> None:
             row, probabilities = int(look.unlabelled[i]), look.on_unlabelled[i]
             best = np.argsort(-probabilities, kind="stable")[:2]
             guesses = [cell for c in best for cell in (pool.class_names[c], f"{probabilities[c]:.4f}")]
-            table.writerow([row if names is None else names[row], "", *guesses])
+            table.writerow([row if names is None else names[row] or f"row {row}", "", *guesses])
