@@ -12,10 +12,10 @@ OURS = {row.name: row for row in read_rows(RECIPES / "successors.toml")}
 SHARED = ("data", "protocol", "n_max", "gamma", "model", "weight_decay")
 
 
-def test_rows_are_valid_runs_on_the_paper_s_setting():
-    paper = PAPER["cifar10-gamma50-cadr"].values
+def test_rows_are_valid_runs_on_the_paper_s_settings():
     assert not PAPER.keys() & OURS.keys()
     for row in OURS.values():
+        paper = PAPER[f"{row.setting}-cadr"].values
         config = Config.from_dict({**row.values, "seed": 1})
         assert config.training.steps == 2**15
         assert {key: row.values[key] for key in SHARED} == {key: paper[key] for key in SHARED}
