@@ -47,3 +47,4 @@ def test_a_folder_that_was_there_stays(tmp_path):
     (tmp_path / "run").mkdir()
     refuse(RunFolder(tmp_path / "run"))
     assert (tmp_path / "run").is_dir()
+    assert list((tmp_path / "run").iterdir()) == []

@@ -44,7 +44,7 @@ class RunFolder:
 
     def _forget(self, made: list[Path]) -> None:
         """Refused before anything was written: no folder that was made for a run that never was stays behind."""
-        if made and [path.name for path in self.path.iterdir()] == [".lock"]:
+        if [path.name for path in self.path.iterdir()] == [".lock"]:
             (self.path / ".lock").unlink()
             with suppress(OSError):  # another run is in a folder on the way, or has left it just now
                 for path in made:
