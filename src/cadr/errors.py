@@ -32,6 +32,11 @@ class MissingPackageError(CadrError, ImportError):
     """A package that only this needs is not installed."""
 
 
+def costs_a_sentence(error: BaseException) -> bool:
+    """Whether people can do something about it: their input, their files, or the memory of their machine."""
+    return isinstance(error, CadrError | OSError) or is_out_of_memory(error)
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     """Of the machine, of a GPU, or of a CPU as torch says it, which has no error of its own for that."""
     return isinstance(error, MemoryError) or (

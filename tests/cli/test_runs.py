@@ -80,6 +80,18 @@ def test_a_run_that_is_stopped_while_it_warns_is_closed_before_anything_else(mon
 )
 def test_a_process_whose_run_failed_begins_no_other(monkeypatch, error):
     """The failure may have come with a request to stop, which nobody would repeat."""
+    answers, left = work_failing(monkeypatch, error)
+    assert answers == [(0, error)]
+    assert left == [(1, "second")]
+
+
+def test_a_defect_is_no_answer(monkeypatch):
+    with pytest.raises(RuntimeError, match="shapes"):
+        work_failing(monkeypatch, RuntimeError("shapes do not match"))
+
+
+def work_failing(monkeypatch, error):
+    """What a worker of two tasks answers, of which every one fails, and the tasks that it leaves."""
 
     def failing(job):
         raise error
@@ -94,8 +106,7 @@ def test_a_process_whose_run_failed_begins_no_other(monkeypatch, error):
         _work(SimpleNamespace(get=lambda: next(tasks)), SimpleNamespace(put=answers.append))
     finally:
         signal.signal(signal.SIGTERM, handler)
-    assert answers == [(0, error)]
-    assert next(tasks) == (1, "second")
+    return answers, list(tasks)
 
 
 def ask_late():

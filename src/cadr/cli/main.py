@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from cadr.errors import CadrError, is_out_of_memory
+from cadr.errors import costs_a_sentence
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction["Parser"]
@@ -83,8 +83,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print("cadr: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except (CadrError, OSError, MemoryError, RuntimeError) as error:
-        if debug or (isinstance(error, RuntimeError) and not is_out_of_memory(error)):
+    except Exception as error:
+        if debug or not costs_a_sentence(error):
             raise
         print(f"cadr: {_sentence(error)}", file=sys.stderr)
         return 2

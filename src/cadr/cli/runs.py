@@ -18,7 +18,7 @@ import torch
 from cadr.cli.progress import follow
 from cadr.cli.train import stop_politely
 from cadr.config import Config
-from cadr.errors import CadrError, TrainingError, is_out_of_memory
+from cadr.errors import TrainingError, costs_a_sentence
 from cadr.train import train
 from cadr.train.result import quoted_of
 
@@ -102,8 +102,8 @@ def _work(tasks: Any, answers: Any) -> None:
             index, job = task
             try:
                 answers.put((index, _quietly(job)))
-            except (CadrError, OSError, MemoryError, RuntimeError) as error:
-                if isinstance(error, RuntimeError) and not is_out_of_memory(error):
+            except Exception as error:
+                if not costs_a_sentence(error):
                     raise
                 answers.put((index, error))  # it ends all runs, and may have come up while this one was told to stop
                 return
