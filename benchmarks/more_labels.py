@@ -40,7 +40,7 @@ from cadr.train import train  # noqa: E402
 
 RECORD = Path(__file__).with_suffix(".json")
 OUT = RECORD.with_suffix(".md")
-SEEDS = range(301, 313)
+SEEDS = range(401, 413)
 ADDED = (10, 30)
 WAYS = ("any", "least sure", "on the page")
 SETTING = SHARED | SETTINGS["γ = 50"] | {"algorithm": "cadr", "evaluations": 10}

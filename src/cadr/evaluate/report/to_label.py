@@ -1,7 +1,7 @@
 """The unlabelled examples that the model is least sure of, as a table to fill in.
 
 These are other examples than the page's, whose labels make an estimate more certain: to make the *model* better, labels
-of those it cannot decide are worth more (benchmarks/more_labels.md).
+of those it cannot decide are worth a little more, and far more than any (benchmarks/more_labels.md).
 """
 
 from __future__ import annotations
