@@ -63,9 +63,10 @@ class Step:
 
         if self.on_gpu:
             torch.cuda.set_device(self.device)  # our kernels and the captured graph are of the current one
-            # Shapes never change: the fastest convolution is worth searching for. And bf16 is coarser than TF32.
-            torch.backends.cudnn.benchmark = True
-            torch.backends.cuda.matmul.allow_tf32 = self.half
+            # Which algorithms cuDNN would find by trying differs from process to process, and with them the rounding:
+            # runs with one seed would part. Those it chooses untried are as fast.
+            torch.backends.cudnn.benchmark = False
+            torch.backends.cuda.matmul.allow_tf32 = self.half  # bf16 is coarser
             torch.backends.cudnn.allow_tf32 = self.half
         self.model = model.to(self.device)
         if self.on_gpu and inputs.is_image:
