@@ -3,6 +3,7 @@
 from statistics import mean
 
 from benchmarks.cells import read_records
+from benchmarks.matched import matched_accuracy
 
 from benchmarks import names
 
@@ -39,4 +40,21 @@ def test_what_is_said_of_longer_runs():
     assert f"({ships:.1f} and {trucks:.1f} % are found)" in page
     assert f"the accuracy is {two['median_10']:.1f} %" in page
     cadr = records["cifar10-gamma50-cadr", 1]
-    assert f"has {one['median_10']:.1f} % after 2^15 steps, CADR {cadr['median_10']:.1f} %" in page
+    anchored, exchanged = (records["cifar10-gamma50-cadr-anchoring", seed] for seed in (1, 2))
+    assert f"labels has {one['median_10']:.1f} % after 2^15 steps" in page
+    assert f"(`cadr_anchoring`) {anchored['median_10']:.1f} %, CADR {cadr['median_10']:.1f} %" in page
+    matched = matched_accuracy(exchanged["confusion"])
+    assert f"({exchanged['median_10']:.1f} %; {matched:.1f} % if names were matched)" in page
+
+
+def test_what_is_said_of_cap():
+    page = " ".join((names.ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8").split())
+    records = {
+        r["row"]: r
+        for r in read_records(names.ROOT / "benchmarks" / "records")
+        if r["steps"] == 2**17 and r["seed"] == 1
+    }
+    cap, cadr = records["cifar10-gamma50-cap"], records["cifar10-gamma50-cadr"]
+    assert f"**CAP at γ = 50 reaches {cap['median_10']:.1f} %" in page
+    assert f"than CADR with the same seed ({cadr['median_10']:.1f} %)" in page
+    assert f"found ({min(cap['recall']):.1f} % and more of each)" in page
