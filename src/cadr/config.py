@@ -76,6 +76,9 @@ class Training:
     log_every: int | None = option(
         None, "steps between log records (default: a quarter of the evaluation interval, at least 10)"
     )
+    renaming: bool = option(
+        False, "ask at every quarter of the run whether classes bear each other's names, and put them right"
+    )
     checkpoint_seconds: float = option(60.0, "least time between checkpoints; 0 writes one with every log record")
     device: str = option("auto", "auto, cpu, cuda or cuda:N")
     precision: str = option("auto", "auto (bf16 on a GPU, fp32 on a CPU), fp32 or bf16")

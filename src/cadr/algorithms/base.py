@@ -117,6 +117,11 @@ class Algorithm(ABC):
         return None
 
     @property
+    def renamable(self) -> bool:
+        """Whether classes can be given each other's names in training: the state knows of predictions by P̂ alone."""
+        return False
+
+    @property
     def capturable(self) -> bool:
         """Whether a step can be captured in a CUDA graph."""
         return True

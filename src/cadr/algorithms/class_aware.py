@@ -19,6 +19,8 @@ from cadr.functional import correction, thresholds
 class ClassAwarePropensity(Imputation):
     """What CAP adds to cross-entropy."""
 
+    renamable = True
+
     form: Literal["straight_through", "batch", "pinv"] = option(
         "straight_through", "How the class marginal gets its gradient; pinv is the authors' code."
     )
@@ -58,6 +60,8 @@ class ClassAwarePropensity(Imputation):
 @dataclass(frozen=True)
 class ClassAwareImputation(Thresholded):
     """CAI's thresholds."""
+
+    renamable = True
 
     beta: float = option(0.5, "How far thresholds follow the class prior (β, Eq. 11); 0 is FixMatch.")
     threshold_floor: float = option(0.0, "No class's threshold falls below this.")

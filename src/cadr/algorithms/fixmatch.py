@@ -15,6 +15,8 @@ from cadr.data.option import option
 class FixMatch(Aligned, Thresholded):
     """Confident predictions on weak views become labels of the strong views."""
 
+    renamable = True
+
     def terms(self, step: Step) -> Terms:
         return self.supervised(step) | self.unlabelled(step)
 

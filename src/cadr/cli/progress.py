@@ -51,7 +51,7 @@ class _Lines:
             self._say(f"{self._where(record)}, accuracy {record['accuracy']:.2f} %, GM {record['gm']:.2f} %")
         elif kind == "warning":
             self._say(f"warning: {record['message']}")
-        elif kind in ("hint", "generation", "finished"):
+        elif kind in ("hint", "generation", "renaming", "finished"):
             self._say(record["message"])
         elif kind == "train" and self._silent_for(QUIET_SECONDS):
             self._say(f"{self._where(record)}, loss {record['loss']:.4f}")
@@ -93,7 +93,7 @@ class _Bar:
         if kind == "start":
             self.steps = record["steps"]
             self.bar.update(self.task, total=self.steps, completed=record["resumed"])
-        if kind in ("start", "hint", "generation", "warning", "finished"):
+        if kind in ("start", "hint", "generation", "renaming", "warning", "finished"):
             self.bar.console.print(record["message"], markup=False, highlight=False)
             return
         if kind == "evaluation":

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from cadr.errors import ConfigError
 from cadr.models.parts import head
+from cadr.models.places import class_head
 
 MARK = "auxiliary_"  # how the names of the second head's parameters begin: a finished model does without them
 
@@ -35,14 +38,14 @@ def widen(model: nn.Module, num_classes: int, extra: int, seed: int) -> nn.Modul
     """
     if not extra or any(isinstance(module, TwoHeads) for module in model.modules()):
         return model
-    linear = [(n, m) for n, m in model.named_modules() if isinstance(m, nn.Linear) and m.out_features == num_classes]
-    name, first = linear[-1] if linear else ("", None)
-    if first is None or not name:
+    name = class_head(model, num_classes)
+    if not name:
         raise ConfigError(
             f"The method needs a second head, but the model holds no linear layer with {num_classes} outputs to put it "
             "beside; end the model in one, or use another method."
         )
     parent, _, attribute = name.rpartition(".")
+    first = cast(nn.Linear, model.get_submodule(name))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         both = TwoHeads(first, extra).to(first.weight.device).train(first.training)

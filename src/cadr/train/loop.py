@@ -28,6 +28,7 @@ from cadr.train.interrupt import Deferred
 from cadr.train.network import evaluate, logits_of
 from cadr.train.prepare import Prepared, check_finished, check_same_data, check_unchanged, fingerprint, prepare, write
 from cadr.train.record import Record
+from cadr.train.renaming import Renaming
 from cadr.train.report import (
     device_name,
     duration,
@@ -77,7 +78,8 @@ class Run:
         self.inputs = Inputs.of(prepared.pool, prepared.device)
         self.generations = Generations(config.algorithm, self.training.steps, self.inputs, prepared.model)
         self.evaluation_points = evaluation_points(self.training)
-        self.stops = sorted({*stopping_points(self.training), *self.generations.stops})
+        self.renaming = Renaming(config, self.inputs, prepared.pool.class_names, prepared.model)
+        self.stops = sorted({*stopping_points(self.training), *self.generations.stops, *self.renaming.points})
         self.step = self._begin()
         self.finite = Finite(self.step)
         aimed = config.algorithm.aimed_at(prepared.pool.num_classes)
@@ -113,6 +115,7 @@ class Run:
         with self._undivided() as interrupt:
             self._advance(stop, interrupt)
             records = self._report() if self.step.done == stop else []
+            records += self.renaming.apply(self.step)
             if self.step.done == self.generations.current.stop < self.training.steps:
                 records.append(self.generations.advance(self.step.average_model, self.step.half))
                 self.step = self._begin()

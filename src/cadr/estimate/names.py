@@ -1,0 +1,71 @@
+"""Whether classes bear each other's names, judged by what surrounds the labelled examples.
+
+A class with one or two labels can be found and yet be given another's name: the network learns the few labelled
+examples by heart, and its pseudo-labels never meet a contradiction. Its last layers then say nothing about those
+examples, but the layers before them still put each among its like. What its like are called is evidence of what the
+name stands for: with probabilities p_j of the k nearest unlabelled examples of labelled example i, and their mean q
+over all,
+
+    L(y, c) = Σ_{i: y_i = y} log (v_ic + ε)/(q_c + ε),        v_i = the mean of p_j over the neighbours of i,
+
+is how well the name y fits output c. Two names are exchanged where that makes the sum of all L(y, output of y) larger;
+unless that sum is so small that the model cannot be said to know names at all.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+_PART = 1 / 50  # of a class of average size: how many neighbours an example is judged by
+_FEWEST = 5  # neighbours
+_FLOOR = 0.01  # ε: no single example says more than log 100
+_KNOWN = math.log(2)  # a label: names that are borne around their labelled examples twice as often as anywhere
+_CHUNK = 1000  # labelled examples whose distances are held at a time
+
+
+def fit_of_names(seen: Tensor, labels: Tensor, others: Tensor, predicted: Tensor) -> Tensor:
+    """(C, C) how well each name (row) fits each output (column).
+
+    `seen` (m, d) and `others` (n, d) are features of the labelled and of unlabelled examples, `labels` (m,) the names
+    and `predicted` (n, C) the model's probabilities. Features are compared by the cosine, each on its own scale.
+    """
+    classes = predicted.shape[1]
+    near = min(len(others), max(_FEWEST, int(len(others) * _PART / classes)))
+    centre, scale = others.mean(0), others.std(0, correction=0)
+    scale = torch.where(scale > 0, scale, 1.0)
+    directions = _unit((others - centre) / scale)
+    shares = predicted.mean(0)
+    fit = torch.zeros(classes, classes, dtype=torch.float64)
+    for some, names in zip(torch.split(seen, _CHUNK), torch.split(labels, _CHUNK), strict=True):
+        nearest = (_unit((some - centre) / scale) @ directions.T).topk(near, dim=1).indices
+        votes = predicted[nearest].mean(1)
+        evidence = torch.log((votes + _FLOOR) / (shares + _FLOOR))
+        fit.index_add_(0, names.cpu(), evidence.double().cpu())
+    return fit
+
+
+def exchanged(fit: Tensor, labels: int) -> tuple[Tensor, list[tuple[int, int]]]:
+    """(C,) the output that should bear each name, and the pairs that were exchanged to get there, best first.
+
+    `labels` is the number of labelled examples that `fit` is a sum over.
+    """
+    outputs, pairs = torch.arange(len(fit)), list[tuple[int, int]]()
+    while True:
+        now = fit[:, outputs]  # of name y and the output that bears name z
+        kept = now.diagonal()
+        gain = (now + now.T - kept[:, None] - kept[None, :]).triu(1)
+        one, other = divmod(int(gain.argmax()), len(fit))
+        if gain[one, other] <= 0:
+            break
+        outputs[[one, other]] = outputs[[other, one]]
+        pairs.append((one, other))
+    if kept.sum() < _KNOWN * labels:
+        return torch.arange(len(fit)), []
+    return outputs, pairs
+
+
+def _unit(rows: Tensor) -> Tensor:
+    return torch.nn.functional.normalize(rows, dim=1)

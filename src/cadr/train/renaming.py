@@ -1,0 +1,92 @@
+"""Classes that bear each other's names are given their own, in the middle of training.
+
+How that is found out: `estimate/names.py`. The features are what flows into the network's last stage, the probabilities
+those of the averaged model. To put names right is to exchange rows of the last layer; training goes on, and learns the
+few labelled examples that now contradict it by heart again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from cadr.config import Config, name_of
+from cadr.data.pool import MISSING
+from cadr.errors import ConfigError
+from cadr.estimate.names import exchanged, fit_of_names
+from cadr.models.places import last_stage
+from cadr.train.inputs import Inputs
+from cadr.train.network import logits_of
+from cadr.train.record import Record
+from cadr.train.step import Step
+
+_MOST_SEEN = 100  # labelled examples of a class that are asked
+_MOST_OTHERS = 10_000  # unlabelled examples among which neighbours are looked for
+
+
+class Renaming:
+    """When names are looked at, and the examples that are asked, chosen once by the run's seed."""
+
+    def __init__(self, config: Config, inputs: Inputs, class_names: Sequence[str], model: nn.Module) -> None:
+        self.inputs, self.class_names = inputs, class_names
+        self.points = set[int]()  # the steps after which names are looked at
+        if not config.training.renaming:
+            return
+        _check(config, model)
+        # not at the end: labelled examples that contradict their new name have to be learned again
+        self.points = {config.training.steps * quarter // 4 for quarter in (1, 2, 3)} - {0}
+        generator = torch.Generator().manual_seed(config.training.seed)
+        stream, labels = inputs.stream.cpu(), inputs.labels.cpu()
+        without = stream[labels[stream] == MISSING]
+        self.others = without[torch.randperm(len(without), generator=generator)[:_MOST_OTHERS]]
+        labelled = inputs.labelled.cpu()
+        labelled = labelled[torch.randperm(len(labelled), generator=generator)]
+        self.seen = torch.cat([labelled[labels[labelled] == c][:_MOST_SEEN] for c in range(inputs.num_classes)])
+
+    def apply(self, step: Step) -> list[Record]:
+        """Exchange names that are exchanged, if it is time to ask, and say so."""
+        if step.done not in self.points or not len(self.others):
+            return []
+        seen, _ = self._look(step, self.seen)
+        others, predicted = self._look(step, self.others)
+        labels = self.inputs.labels[self.seen.to(self.inputs.labels.device)]
+        outputs, pairs = exchanged(fit_of_names(seen, labels, others, predicted), len(labels))
+        if not pairs:
+            return []
+        step.rename(outputs)
+        named = [[self.class_names[c] for c in pair] for pair in pairs]
+        pairs_said = ", ".join(" and ".join(pair) for pair in named)
+        message = (
+            f"At step {step.done} the names of {pairs_said} were exchanged: each was borne by what surrounds the "
+            "other's labelled examples."
+        )
+        return [{"kind": "renaming", "step": step.done, "exchanged": named, "message": message}]
+
+    @torch.no_grad()
+    def _look(self, step: Step, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Features (n, d) and probabilities (n, C) of the averaged model."""
+        inputs, features = self.inputs, list[Tensor]()
+
+        def note(_stage: nn.Module, arrived: tuple[Tensor]) -> None:
+            x = arrived[0].float()
+            features.append(x.mean((2, 3)) if x.ndim == 4 else x)
+
+        examples = inputs.examples[rows.to(inputs.examples.device)]
+        listening = last_stage(step.average_model).register_forward_pre_hook(note)
+        try:
+            logits = list(logits_of(step.average_model, inputs, examples, step.half))
+        finally:
+            listening.remove()
+        return torch.cat(features), torch.cat(logits).softmax(1)
+
+
+def _check(config: Config, model: nn.Module) -> None:
+    """Whether the method and the network allow it."""
+    if not config.algorithm.renamable:
+        raise ConfigError(
+            f"{name_of(config.algorithm)} keeps more about the classes than renaming could put right; leave renaming "
+            "out, or use another algorithm."
+        )
+    last_stage(model)

@@ -1,0 +1,150 @@
+"""Names that were exchanged are put right in the middle of a run, and right ones are left alone."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from cadr.algorithms import ALGORITHMS, CADR, FlexMatch
+from cadr.config import Config, Optimiser, Training
+from cadr.errors import ConfigError
+from cadr.models import MLP
+from cadr.train import train
+from cadr.train.generations import Generations
+from cadr.train.inputs import Inputs
+from cadr.train.renaming import Renaming
+from cadr.train.step import Step
+from cadr.views import FeatureViews
+from tests.train import tiny
+
+CPU = torch.device("cpu")
+
+
+def config(**changes) -> Config:
+    return dataclasses.replace(tiny.config(renaming=True, **changes), model=MLP((16, 16)))
+
+
+def trained(steps: int = 60) -> tuple[Step, Renaming]:
+    settings, pool = config(), tiny.pool()
+    inputs = Inputs.of(pool, CPU)
+    torch.manual_seed(0)
+    model = settings.model.build(3, (4,))
+    step = Step(model, CADR(), FeatureViews(), inputs, settings.optimiser, settings.training, longest=60)
+    renaming = Renaming(settings, inputs, pool.class_names, model)
+    step.advance(steps)
+    return step, renaming
+
+
+def test_names_are_looked_at_after_each_quarter_but_the_last():
+    _, renaming = trained(steps=1)
+    assert renaming.points == {15, 30, 45}
+    few = dataclasses.replace(config(), training=Training(steps=2, renaming=True))
+    assert Renaming(few, Inputs.of(tiny.pool(), CPU), ("a", "b", "c"), MLP((8,)).build(3, (4,))).points == {1}
+    assert (
+        Renaming(tiny.config(), Inputs.of(tiny.pool(), CPU), ("a", "b", "c"), MLP((8,)).build(3, (4,))).points == set()
+    )
+
+
+def test_renamed_outputs_are_the_old_ones_under_new_names():
+    step, _ = trained()
+    x = step.inputs.examples
+    before = [model.eval()(x).detach() for model in (step.model, step.average_model)]
+    prior, velocity = step.state["prior"].clone(), step.velocity.clone()
+    step.rename(torch.tensor([0, 2, 1]))
+    for model, old in zip((step.model, step.average_model), before, strict=True):
+        torch.testing.assert_close(model.eval()(x), old[:, [0, 2, 1]])
+    assert step.state["prior"].tolist() == prior[[0, 2, 1]].tolist()
+    assert sorted(step.velocity.tolist()) == sorted(velocity.tolist())
+    assert not torch.equal(step.velocity, velocity)
+    step.rename(torch.tensor([0, 2, 1]))
+    assert torch.equal(step.velocity, velocity)
+
+
+@pytest.mark.parametrize("names", [(0, 2, 1), (1, 0, 2), (1, 2, 0)])
+def test_exchanged_names_are_found_and_put_right(names):
+    step, renaming = trained(steps=45)
+    before = {name: tensor.clone() for name, tensor in step.tensors().items()}
+    step.rename(torch.tensor(names))
+    (record,) = renaming.apply(step)
+    after = step.tensors()
+    assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
+    assert record["kind"] == "renaming"
+    assert record["step"] == 45
+    assert {name for pair in record["exchanged"] for name in pair} == {
+        ("ant", "bee", "cat")[c] for c in range(3) if names[c] != c
+    }
+    assert all(f"{one} and {other}" in record["message"] for one, other in record["exchanged"])
+
+
+def test_right_names_and_other_steps_are_left_alone():
+    step, renaming = trained(steps=45)
+    assert renaming.apply(step) == []
+    step.advance(1)
+    step.rename(torch.tensor([0, 2, 1]))
+    assert renaming.apply(step) == []
+
+
+def test_labels_alone_surround_nothing():
+    settings, pool = config(), tiny.pool()
+    pool = dataclasses.replace(pool, stream=torch.arange(18).numpy())
+    inputs = Inputs.of(pool, CPU)
+    step, _ = trained(steps=45)
+    assert Renaming(settings, inputs, pool.class_names, settings.model.build(3, (4,))).apply(step) == []
+
+
+def test_a_run_whose_names_are_right_is_the_same_with_it(tmp_path):
+    tiny.finish(config(), tmp_path / "with")
+    tiny.finish(dataclasses.replace(config(), training=tiny.config().training), tmp_path / "without")
+    with_it, without = (tiny.tensors(tmp_path / name) for name in ("with", "without"))
+    assert all(torch.equal(with_it[name], tensor) for name, tensor in without.items())
+
+
+def swapped(fit, labels):
+    return torch.tensor([1, 0, 2]), [(0, 1)]
+
+
+def test_a_kill_on_either_side_of_a_renaming_changes_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("cadr.train.renaming.exchanged", swapped)
+    tiny.finish(config(), tmp_path / "whole")
+    expected = tiny.tensors(tmp_path / "whole")
+    for end in (14, 15, 16):
+        out = tmp_path / str(end)
+        records = train(config(log_every=1), out, pool=tiny.pool())
+        for record in records:
+            if record["kind"] == "train" and record["step"] == end:
+                break
+        records.close()
+        tiny.finish(config(log_every=1), out)
+        lines = (out / "metrics.jsonl").read_text().splitlines()
+        assert [line.count('"renaming"') for line in lines].count(1) == 3
+        weights = [name for name in expected if name.startswith(("weight", "average", "velocity", "algorithm"))]
+        assert all(torch.equal(tiny.tensors(out)[name], expected[name]) for name in weights)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_methods_that_know_more_of_the_classes_refuse(name, tmp_path):
+    """Of those that do not, nothing but P̂ is found to change with the predictions."""
+    algorithm = ALGORITHMS[name]()
+    inputs = Inputs.of(tiny.pool(), CPU)
+    settings = dataclasses.replace(config(), algorithm=algorithm)
+    model = MLP((16, 16)).build(3, (4,))
+    if not algorithm.renamable:
+        with pytest.raises(ConfigError, match=f"^{name} keeps more about the classes than renaming could put right"):
+            Renaming(settings, inputs, ("a", "b", "c"), model)
+        return
+    Renaming(settings, inputs, ("a", "b", "c"), model)
+    assert Generations(algorithm, 60, inputs, model).stops == {60}
+    training = Training(steps=60, batch=8, ratio=2, seed=3)
+    step = Step(model, algorithm, FeatureViews(), inputs, Optimiser(lr=0.1), training, longest=60)
+    before = {name: tensor.clone() for name, tensor in step.state.items()}
+    step.advance(5)
+    assert {n for n, tensor in step.state.items() if not torch.equal(tensor, before[n])} == {"prior"}
+
+
+def test_a_refused_run_leaves_nothing(tmp_path):
+    settings = dataclasses.replace(config(), algorithm=FlexMatch())
+    with pytest.raises(ConfigError, match="flexmatch keeps more"):
+        next(train(settings, tmp_path / "run", pool=tiny.pool()))
+    assert not (tmp_path / "run").exists()
