@@ -1,11 +1,12 @@
 """The table of names is that of its records, and what the documentation says of it holds."""
 
+import json
 from statistics import mean
 
 from benchmarks.cells import read_records
 from benchmarks.matched import matched_accuracy
 
-from benchmarks import names
+from benchmarks import names, renaming
 
 
 def test_the_committed_table_is_that_of_the_committed_records():
@@ -58,3 +59,18 @@ def test_what_is_said_of_cap():
     assert f"**CAP at γ = 50 reaches {cap['median_10']:.1f} %" in page
     assert f"than CADR with the same seed ({cadr['median_10']:.1f} %)" in page
     assert f"found ({min(cap['recall']):.1f} % and more of each)" in page
+
+
+def test_what_is_said_of_the_remedy():
+    records = json.loads(renaming.RECORD.read_text(encoding="utf-8"))
+    assert renaming.OUT.read_text(encoding="utf-8") == renaming.build(records)
+    *early, late = records
+    page = " ".join((names.ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8").split())
+    assert late["exchanged"] == [["deer", "horse"], ["ship", "truck"]]
+    assert late["accuracy_after"] == late["matched"]
+    assert f"its {late['accuracy']:.1f} % on the test images are {late['accuracy_after']:.1f} %" in page
+    assert len(early) == 4
+    assert all(r["exchanged"] == [] and r["gamma"] == 100 and r["on"] == "held_out" for r in early)
+    *little, more = sorted(r["matched"] - r["accuracy"] for r in early)
+    assert f"would gain at most {max(little):.1f} points" in page
+    assert f"it would gain {more:.1f}, of classes" in page

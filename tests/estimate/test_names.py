@@ -100,5 +100,8 @@ def test_a_model_that_knows_no_names_keeps_them():
     assert (outputs.tolist(), pairs) == ([0, 1, 2], [])
 
 
-def test_what_fits_equally_well_stays():
-    assert exchanged(torch.ones(3, 3, dtype=torch.float64), labels=1) == (pytest.approx(torch.arange(3)), [])
+@pytest.mark.parametrize(("gained", "pairs"), [(0.0, []), (0.9, []), (1.1, [(0, 2)])])
+def test_an_exchange_must_gain_more_than_one(gained, pairs):
+    fit = 9.0 * torch.eye(3, dtype=torch.float64)
+    fit[0, 2] = 18.0 + gained
+    assert exchanged(fit, labels=3)[1] == pairs

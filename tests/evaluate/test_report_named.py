@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import html
 import io
+import shutil
 from typing import Any
 
 import numpy as np
+import torch
 from PIL import Image
 
 from cadr.cli.main import main
 from cadr.data.pool import MISSING, Pool
-from cadr.evaluate.report.look import Look
+from cadr.evaluate.report.look import Look, look
 from cadr.evaluate.report.named import CLASSES, LABELLED, PREDICTED, named
+from cadr.evaluate.report.run import Run
+from cadr.train import checkpoint
 from tests.evaluate import own_runs
+from tests.train import tiny
 
 
 def seen(labels: list[int], classes: int, guesses: dict[int, tuple[int, float]], features: bool = False) -> Look:
@@ -94,3 +100,34 @@ def test_the_page_shows_it_for_pictures_alone(tmp_path):
     assert "What the names stand for" in page
     assert page.count(", labelled light") >= 1
     assert "of 24</span>" in page
+
+
+def test_the_page_says_which_names_seem_exchanged(tmp_path):
+    """Of a run whose last layer has two of its rows exchanged, and of the same run as it was."""
+    run = own_runs.table_run(tmp_path)
+    right = tmp_path / "right"
+    shutil.copytree(run, right)
+    tensors, facts = checkpoint.load(run / checkpoint.CURRENT)
+    rows = [
+        name for name, tensor in tensors.items() if name.startswith("average.") and len(tensor) == len(own_runs.NAMES)
+    ]
+    assert len(rows) == 2  # weights and biases
+    tensors |= {name: tensors[name][[0, 2, 1]] for name in rows}
+    checkpoint.save(run, tensors, facts)
+    assert main(["report", str(run), str(right), "--out", str(tmp_path / "page.html"), "--device", "cpu"]) == 0
+    page = html.unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert page.count("these classes seem to bear each other's names") == 1
+    assert 'In run these classes seem to bear each other\'s names: birch, white and oak "royal".' in page
+
+
+def test_a_network_of_ones_own_is_not_asked(tmp_path):
+    class Own(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.last = torch.nn.Linear(4, 3)
+
+        def forward(self, x):
+            return self.last(x)
+
+    tiny.finish(tiny.config(), tmp_path / "run", model=Own())
+    assert look(Run.read(tmp_path / "run", "run", 0), tiny.pool(), Own(), "cpu", 100).exchanged == []

@@ -4,9 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from cadr.errors import ConfigError
-from cadr.models import MLP, MODELS
-from cadr.models.places import class_head, last_stage
+from cadr.models import MODELS
+from cadr.models.places import arriving, class_head, last_stage
 
 # channels or features that flow into the last stage: those of the stage before it
 ARRIVING = {"wrn-28-2": 64, "wrn-28-8": 256, "wrn-37-2": 128, "resnet-18": 256, "convnet": 64, "mlp": 128}
@@ -16,25 +15,37 @@ ARRIVING = {"wrn-28-2": 64, "wrn-28-8": 256, "wrn-37-2": 128, "resnet-18": 256, 
 def test_of_our_networks(name):
     shape = (3, 32, 32) if name != "mlp" else (20,)
     model = MODELS[name]().build(7, shape).eval()
-    sizes = []
-    last_stage(model).register_forward_pre_hook(lambda _stage, arrived: sizes.append(arrived[0].shape[1]))
+    stage = last_stage(model)
+    assert stage is not None
+    with torch.no_grad(), arriving(stage) as features:
+        model(torch.zeros(2, *shape))
+        model(torch.zeros(1, *shape))
+    assert [tuple(part.shape) for part in features] == [(2, ARRIVING[name]), (1, ARRIVING[name])]
     with torch.no_grad():
         model(torch.zeros(1, *shape))
-    assert sizes == [ARRIVING[name]]
+    assert len(features) == 2
     head = model.get_submodule(class_head(model, 7))
     assert isinstance(head, nn.Linear)
     assert head is list(model.modules())[-1]
 
 
+def test_pixels_are_averaged():
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 5, 3), nn.Flatten(), nn.Linear(5 * 4 * 4, 2))
+    assert last_stage(model) is model[2]
+    x = torch.randn(5, 3, 8, 8)
+    with torch.no_grad(), arriving(model[2]) as features:
+        model(x)
+        torch.testing.assert_close(features[0], model[:2](x).mean((2, 3)))
+
+
 def test_a_single_hidden_layer_has_the_features_before_it():
-    model = MLP((16,)).build(3, (4,))
-    assert last_stage(model).in_features == 4
+    model = nn.Sequential(nn.Flatten(), nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 3))
+    assert last_stage(model) is model[1]
 
 
 @pytest.mark.parametrize("model", [nn.Linear(4, 3), nn.Sequential(nn.Linear(4, 3)), nn.Sequential()])
 def test_networks_without_a_stage_before_the_last(model):
-    with pytest.raises(ConfigError, match="a layer before its last one"):
-        last_stage(model)
+    assert last_stage(model) is None
 
 
 def test_no_head():

@@ -26,9 +26,9 @@ def config(**changes) -> Config:
     return dataclasses.replace(tiny.config(renaming=True, **changes), model=MLP((16, 16)))
 
 
-def trained(steps: int = 60) -> tuple[Step, Renaming]:
+def trained(steps: int = 60, device: torch.device = CPU) -> tuple[Step, Renaming]:
     settings, pool = config(), tiny.pool()
-    inputs = Inputs.of(pool, CPU)
+    inputs = Inputs.of(pool, device)
     torch.manual_seed(0)
     model = settings.model.build(3, (4,))
     step = Step(model, CADR(), FeatureViews(), inputs, settings.optimiser, settings.training, longest=60)
@@ -76,6 +76,21 @@ def test_exchanged_names_are_found_and_put_right(names):
         ("ant", "bee", "cat")[c] for c in range(3) if names[c] != c
     }
     assert all(f"{one} and {other}" in record["message"] for one, other in record["exchanged"])
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_captured_step_goes_on_with_the_new_names():
+    step, renaming = trained(steps=45, device=torch.device("cuda"))
+    assert step.graph is not None
+    step.rename(torch.tensor([0, 2, 1]))
+    before = step.weights.clone()
+    assert len(renaming.apply(step)) == 1
+    assert not torch.equal(step.weights, before)
+    step.advance(1)
+    assert renaming.apply(step) == []
+    logits = step.average_model(step.inputs.examples)
+    known = step.inputs.truth >= 0
+    assert (logits.argmax(1) == step.inputs.truth)[known].float().mean() > 0.8
 
 
 def test_right_names_and_other_steps_are_left_alone():
@@ -148,3 +163,8 @@ def test_a_refused_run_leaves_nothing(tmp_path):
     with pytest.raises(ConfigError, match="flexmatch keeps more"):
         next(train(settings, tmp_path / "run", pool=tiny.pool()))
     assert not (tmp_path / "run").exists()
+
+
+def test_networks_of_ones_own_that_show_no_stage_refuse():
+    with pytest.raises(ConfigError, match="renaming looks at what flows into the last stage of a network"):
+        Renaming(config(), Inputs.of(tiny.pool(), CPU), ("a", "b", "c"), torch.nn.Linear(4, 3))

@@ -8,8 +8,8 @@ over all,
 
     L(y, c) = Σ_{i: y_i = y} log (v_ic + ε)/(q_c + ε),        v_i = the mean of p_j over the neighbours of i,
 
-is how well the name y fits output c. Two names are exchanged where that makes the sum of all L(y, output of y) larger;
-unless that sum is so small that the model cannot be said to know names at all.
+is how well the name y fits output c. Two names are exchanged where that makes the sum of all L(y, output of y) larger,
+by more than 1; unless that sum is so small that the model cannot be said to know names at all.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from torch import Tensor
 _PART = 1 / 50  # of a class of average size: how many neighbours an example is judged by
 _FEWEST = 5  # neighbours
 _FLOOR = 0.01  # ε: no single example says more than log 100
+_LEAST = 1.0  # what an exchange must gain: right names lose several, and noise gains tenths where classes are young
 _KNOWN = math.log(2)  # a label: names that are borne around their labelled examples twice as often as anywhere
 _CHUNK = 1000  # labelled examples whose distances are held at a time
 
@@ -58,7 +59,7 @@ def exchanged(fit: Tensor, labels: int) -> tuple[Tensor, list[tuple[int, int]]]:
         kept = now.diagonal()
         gain = (now + now.T - kept[:, None] - kept[None, :]).triu(1)
         one, other = divmod(int(gain.argmax()), len(fit))
-        if gain[one, other] <= 0:
+        if gain[one, other] <= _LEAST:
             break
         outputs[[one, other]] = outputs[[other, one]]
         pairs.append((one, other))

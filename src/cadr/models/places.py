@@ -1,10 +1,12 @@
-"""Where in a network what is found: the layer that tells the classes apart, and the last stage of those before it."""
+"""Where in a network what is found: the layer that tells classes apart, and what arrives at the stage before it."""
 
 from __future__ import annotations
 
-from torch import nn
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from cadr.errors import ConfigError
+from torch import Tensor, nn
+
 from cadr.models.parts import Residual
 
 
@@ -14,12 +16,25 @@ def class_head(model: nn.Module, num_classes: int) -> str:
     return found[-1] if found else ""
 
 
-def last_stage(model: nn.Module) -> nn.Module:
-    """What the middle of the network's features flow into: the last stage of a residual network, the last layer before
-    the head of a plain one."""
+def last_stage(model: nn.Module) -> nn.Module | None:
+    """The last stage of a residual network, the last layer before the head of a plain one; None for other modules."""
     if isinstance(model, Residual):
         return [unit for unit in model.units if unit.shortcut is not None][-1]
     layers = [m for m in model if isinstance(m, (nn.Conv2d, nn.Linear))] if isinstance(model, nn.Sequential) else []
-    if len(layers) < 2:
-        raise ConfigError("Only a network with a layer before its last one can say what surrounds an example.")
-    return layers[-2]
+    return layers[-2] if len(layers) > 1 else None
+
+
+@contextmanager
+def arriving(stage: nn.Module) -> Iterator[list[Tensor]]:
+    """Notes the features (n, d) that flow into a stage, batch by batch, those of images averaged over their pixels."""
+    noted: list[Tensor] = []
+
+    def note(_stage: nn.Module, arrived: tuple[Tensor]) -> None:
+        x = arrived[0].float()
+        noted.append(x.mean((2, 3)) if x.ndim == 4 else x)
+
+    listener = stage.register_forward_pre_hook(note)
+    try:
+        yield noted
+    finally:
+        listener.remove()

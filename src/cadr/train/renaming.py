@@ -16,7 +16,7 @@ from cadr.config import Config, name_of
 from cadr.data.pool import MISSING
 from cadr.errors import ConfigError
 from cadr.estimate.names import exchanged, fit_of_names
-from cadr.models.places import last_stage
+from cadr.models.places import arriving, last_stage
 from cadr.train.inputs import Inputs
 from cadr.train.network import logits_of
 from cadr.train.record import Record
@@ -64,21 +64,13 @@ class Renaming:
         )
         return [{"kind": "renaming", "step": step.done, "exchanged": named, "message": message}]
 
-    @torch.no_grad()
     def _look(self, step: Step, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Features (n, d) and probabilities (n, C) of the averaged model."""
-        inputs, features = self.inputs, list[Tensor]()
-
-        def note(_stage: nn.Module, arrived: tuple[Tensor]) -> None:
-            x = arrived[0].float()
-            features.append(x.mean((2, 3)) if x.ndim == 4 else x)
-
-        examples = inputs.examples[rows.to(inputs.examples.device)]
-        listening = last_stage(step.average_model).register_forward_pre_hook(note)
-        try:
+        inputs, stage = self.inputs, last_stage(step.average_model)
+        assert stage is not None
+        with arriving(stage) as features:
+            examples = inputs.examples[rows.to(inputs.examples.device)]
             logits = list(logits_of(step.average_model, inputs, examples, step.half))
-        finally:
-            listening.remove()
         return torch.cat(features), torch.cat(logits).softmax(1)
 
 
@@ -89,4 +81,8 @@ def _check(config: Config, model: nn.Module) -> None:
             f"{name_of(config.algorithm)} keeps more about the classes than renaming could put right; leave renaming "
             "out, or use another algorithm."
         )
-    last_stage(model)
+    if last_stage(model) is None:
+        raise ConfigError(
+            "renaming looks at what flows into the last stage of a network, and knows that of our own networks and of "
+            "nn.Sequential with a layer before the last one; leave it out, or use one of them."
+        )

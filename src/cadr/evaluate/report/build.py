@@ -158,7 +158,12 @@ def _content(runs: Sequence[Run], looks: dict[str, Look], problems: Sequence[str
         "sections": sections,
         "runs": runs,
         "labels": labels,
-        "warnings": [*problems, *(w for group in labels for w in group.warnings), *notes(runs, groups), *unjudged],
+        "warnings": [
+            *problems,
+            *(w for group in labels for w in group.warnings),
+            *notes(runs, groups, looks),
+            *unjudged,
+        ],
         "summary": summary(runs),
         "body": body,
         "looks": [_examples(run, runs, looks[run.name], groups[run.name], names) for run in runs if run.name in looks],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,10 +15,12 @@ from cadr import metrics
 from cadr.data.pool import MISSING, Pool
 from cadr.errors import CheckpointError
 from cadr.estimate.calibration import Calibration
+from cadr.estimate.names import exchanged, fit_of_names
 from cadr.estimate.propensity import class_propensity
 from cadr.evaluate.predictor import read_calibration
 from cadr.evaluate.report.run import Run
 from cadr.evaluate.run import averaged
+from cadr.models.places import arriving, last_stage
 from cadr.train import checkpoint
 from cadr.train.folder import RunFolder
 from cadr.train.inputs import Inputs
@@ -43,6 +47,7 @@ class Look:
     on_part_before: NDArray[np.float64] | None  # calibration
     calibration: Calibration
     propensity: NDArray[np.float64]  # (C,) labelled counts over the counts that the run's last P̂ implies
+    exchanged: Sequence[tuple[int, int]] = ()  # classes that seem to bear each other's names
 
     @property
     def labels(self) -> NDArray[np.int64]:
@@ -90,6 +95,9 @@ def look(run: Run, pool: Pool | None, model: nn.Module | None, device: str, rows
     def logits(chosen: NDArray[np.int64]) -> Tensor:
         return _logits(network, inputs, inputs.examples[torch.from_numpy(chosen).to(prepared.device)], half)
 
+    stage = last_stage(network)
+    with nullcontext(list[Tensor]()) if stage is None else arriving(stage) as features:
+        of_labelled, of_unlabelled = logits(labelled), logits(unlabelled)
     prior = torch.tensor(run.of("train")[-1]["prior"], dtype=torch.float64)
     propensity = class_propensity(
         torch.from_numpy(prepared.pool.counts).double(),
@@ -106,11 +114,12 @@ def look(run: Run, pool: Pool | None, model: nn.Module | None, device: str, rows
         labelled=labelled,
         unlabelled=unlabelled,
         num_unlabelled=len(without),
-        on_labelled=_probabilities(logits(labelled), calibration),
-        on_unlabelled=_probabilities(logits(unlabelled), calibration),
+        on_labelled=_probabilities(of_labelled, calibration),
+        on_unlabelled=_probabilities(of_unlabelled, calibration),
         on_part=None if on_part is None else _probabilities(on_part, calibration),
         on_part_before=None if on_part is None else on_part.softmax(1).numpy(),
         calibration=calibration,
+        exchanged=_exchanged(features, torch.from_numpy(labels[labelled]), of_unlabelled),
         propensity=propensity.numpy(),
     )
 
@@ -119,6 +128,14 @@ def _logits(network: nn.Module, inputs: Inputs, examples: Tensor, half: bool) ->
     if len(examples) == 0:
         return torch.empty(0, inputs.num_classes, dtype=torch.float64)
     return torch.cat([part.cpu() for part in logits_of(network, inputs, examples, half)]).double()
+
+
+def _exchanged(features: list[Tensor], labels: Tensor, logits: Tensor) -> list[tuple[int, int]]:
+    """Of the labelled rows first, then of unlabelled ones, whose logits these are."""
+    if not features or not len(labels) or not len(logits):
+        return []
+    seen, others = torch.split(torch.cat([part.cpu() for part in features]), [len(labels), len(logits)])
+    return exchanged(fit_of_names(seen, labels, others, logits.softmax(1).float()), len(labels))[1]
 
 
 def _probabilities(logits: Tensor, calibration: Calibration) -> NDArray[np.float64]:

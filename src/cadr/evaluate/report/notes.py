@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cadr.evaluate.report.labels import Labels
+from cadr.evaluate.report.look import Look
 from cadr.evaluate.report.run import Run, clean
 from cadr.train.judged import caution_about_bias, caution_about_number, over_classes, weighted_accuracy
 
 
-def notes(runs: Sequence[Run], labels: Mapping[str, Labels]) -> list[str]:
-    """`labels` are by the name of a run, of those whose data could be opened."""
-    return [*_few_judged(runs), *_weighted(runs, labels), *_unfinished(runs), *_warnings(runs)]
+def notes(runs: Sequence[Run], labels: Mapping[str, Labels], looks: Mapping[str, Look]) -> list[str]:
+    """`labels` and `looks` are by the name of a run, of those whose data could be opened."""
+    return [
+        *_few_judged(runs),
+        *_weighted(runs, labels),
+        *_exchanged(runs, looks),
+        *_unfinished(runs),
+        *_warnings(runs),
+    ]
 
 
 def _few_judged(runs: Sequence[Run]) -> list[str]:
@@ -39,6 +46,20 @@ def _weighted(runs: Sequence[Run], labels: Mapping[str, Labels]) -> list[str]:
             f"Weighted by 1/propensity, so that {over_classes(last['recall'])} count as in all rows, accuracy of "
             f"{run.name} is {accuracy:.1f} %."
         )
+    return found
+
+
+def _exchanged(runs: Sequence[Run], looks: Mapping[str, Look]) -> list[str]:
+    found = []
+    for run in runs:
+        pairs = looks[run.name].exchanged if run.name in looks else []
+        names = [" and ".join(clean(run.spec.class_names[c]) for c in pair) for pair in pairs]
+        if names:
+            found.append(
+                f"In {run.name} these classes seem to bear each other's names: {', '.join(names)}. What the model "
+                "takes for one lies around the labelled examples of the other. Look at some, label a few more, or "
+                "train with --renaming."
+            )
     return found
 
 
