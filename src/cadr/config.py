@@ -113,6 +113,13 @@ class Config:
     optimiser: Optimiser = field(default_factory=Optimiser)
     training: Training = field(default_factory=Training)
 
+    def __post_init__(self) -> None:
+        if self.training.renaming and not self.algorithm.renamable:
+            raise ConfigError(
+                f"{name_of(self.algorithm)} keeps more about the classes than renaming could put right; leave renaming "
+                "out, or use another algorithm."
+            )
+
     def to_dict(self) -> dict[str, Any]:
         """Flat, as on the command line: the name of every chosen part, then every field; what is None is left out."""
         flat: dict[str, Any] = {"data": self.data}

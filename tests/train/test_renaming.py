@@ -6,8 +6,10 @@ import dataclasses
 
 import pytest
 import torch
+from torch import nn
 
-from cadr.algorithms import ALGORITHMS, CADR, FlexMatch
+from cadr.algorithms import ALGORITHMS, CADR
+from cadr.cli.main import main
 from cadr.config import Config, Optimiser, Training
 from cadr.errors import ConfigError
 from cadr.models import MLP
@@ -143,13 +145,12 @@ def test_methods_that_know_more_of_the_classes_refuse(name, tmp_path):
     """Of those that do not, nothing but P̂ is found to change with the predictions."""
     algorithm = ALGORITHMS[name]()
     inputs = Inputs.of(tiny.pool(), CPU)
-    settings = dataclasses.replace(config(), algorithm=algorithm)
     model = MLP((16, 16)).build(3, (4,))
     if not algorithm.renamable:
         with pytest.raises(ConfigError, match=f"^{name} keeps more about the classes than renaming could put right"):
-            Renaming(settings, inputs, ("a", "b", "c"), model)
+            dataclasses.replace(config(), algorithm=algorithm)
         return
-    Renaming(settings, inputs, ("a", "b", "c"), model)
+    Renaming(dataclasses.replace(config(), algorithm=algorithm), inputs, ("a", "b", "c"), model)
     assert Generations(algorithm, 60, inputs, model).stops == {60}
     training = Training(steps=60, batch=8, ratio=2, seed=3)
     step = Step(model, algorithm, FeatureViews(), inputs, Optimiser(lr=0.1), training, longest=60)
@@ -158,13 +159,21 @@ def test_methods_that_know_more_of_the_classes_refuse(name, tmp_path):
     assert {n for n, tensor in step.state.items() if not torch.equal(tensor, before[n])} == {"prior"}
 
 
-def test_a_refused_run_leaves_nothing(tmp_path):
-    settings = dataclasses.replace(config(), algorithm=FlexMatch())
-    with pytest.raises(ConfigError, match="flexmatch keeps more"):
-        next(train(settings, tmp_path / "run", pool=tiny.pool()))
-    assert not (tmp_path / "run").exists()
+def test_a_comparison_is_refused_before_its_first_run(tmp_path, capsys):
+    flags = ["--seeds", "1", "--steps", "4", "--renaming", "--out", str(tmp_path / "runs")]
+    assert main(["compare", "digits", "--protocol", "longtail", "--algorithms", "fixmatch", "flexmatch", *flags]) == 2
+    assert capsys.readouterr().err.startswith("cadr: flexmatch keeps more about the classes than renaming")
+    assert not (tmp_path / "runs").exists()
 
 
-def test_networks_of_ones_own_that_show_no_stage_refuse():
-    with pytest.raises(ConfigError, match="renaming looks at what flows into the last stage of a network"):
-        Renaming(config(), Inputs.of(tiny.pool(), CPU), ("a", "b", "c"), torch.nn.Linear(4, 3))
+@pytest.mark.parametrize(
+    "model",
+    [
+        nn.Linear(4, 3),
+        nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 3), nn.BatchNorm1d(3)),  # whose rows are not the outputs
+        nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 5), nn.Softmax(1)),
+    ],
+)
+def test_networks_of_ones_own_that_do_not_show_their_last_stage_or_layer_refuse(model):
+    with pytest.raises(ConfigError, match="renaming looks at what flows into a network's last stage"):
+        Renaming(config(), Inputs.of(tiny.pool(), CPU), ("a", "b", "c"), model)

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from cadr.config import Config, name_of
+from cadr.config import Config
 from cadr.data.pool import MISSING
 from cadr.errors import ConfigError
 from cadr.estimate.names import exchanged, fit_of_names
-from cadr.models.places import arriving, last_stage
+from cadr.models.places import arriving, class_head, last_stage
 from cadr.train.inputs import Inputs
 from cadr.train.network import logits_of
 from cadr.train.record import Record
@@ -34,7 +34,7 @@ class Renaming:
         self.points = set[int]()  # the steps after which names are looked at
         if not config.training.renaming:
             return
-        _check(config, model)
+        _check(model, inputs.num_classes)
         # not at the end: labelled examples that contradict their new name have to be learned again
         self.points = {config.training.steps * quarter // 4 for quarter in (1, 2, 3)} - {0}
         generator = torch.Generator().manual_seed(config.training.seed)
@@ -74,15 +74,11 @@ class Renaming:
         return torch.cat(features), torch.cat(logits).softmax(1)
 
 
-def _check(config: Config, model: nn.Module) -> None:
-    """Whether the method and the network allow it."""
-    if not config.algorithm.renamable:
+def _check(model: nn.Module, num_classes: int) -> None:
+    """Whether the network shows its last stage, and ends in the layer whose rows are the classes."""
+    head = class_head(model, num_classes)
+    if last_stage(model) is None or not head or list(model.modules())[-1] is not model.get_submodule(head):
         raise ConfigError(
-            f"{name_of(config.algorithm)} keeps more about the classes than renaming could put right; leave renaming "
-            "out, or use another algorithm."
-        )
-    if last_stage(model) is None:
-        raise ConfigError(
-            "renaming looks at what flows into the last stage of a network, and knows that of our own networks and of "
-            "nn.Sequential with a layer before the last one; leave it out, or use one of them."
+            "renaming looks at what flows into a network's last stage and exchanges rows of its last layer; it knows our "
+            "own networks, and nn.Sequential of a layer and more before a linear one. Leave it out, or use one of them."
         )
