@@ -6,6 +6,7 @@ import base64
 import dataclasses
 import html
 import io
+import json
 import shutil
 from typing import Any
 
@@ -118,6 +119,15 @@ def test_the_page_says_which_names_seem_exchanged(tmp_path):
     page = html.unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert page.count("these classes seem to bear each other's names") == 1
     assert 'In run these classes seem to bear each other\'s names: birch, white and oak "royal".' in page
+
+
+def test_the_page_says_what_was_exchanged_in_training(tmp_path):
+    run = own_runs.table_run(tmp_path)
+    record = {"kind": "renaming", "step": 30, "exchanged": [["ash", "oak"]], "message": "Ash & oak were exchanged."}
+    with (run / "metrics.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(record) + "\n")
+    assert main(["report", str(run), "--out", str(tmp_path / "page.html"), "--device", "cpu"]) == 0
+    assert "Ash &amp; oak were exchanged." in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 def test_a_network_of_ones_own_is_not_asked(tmp_path):

@@ -79,6 +79,6 @@ def _check(model: nn.Module, num_classes: int) -> None:
     head = class_head(model, num_classes)
     if last_stage(model) is None or not head or list(model.modules())[-1] is not model.get_submodule(head):
         raise ConfigError(
-            "renaming looks at what flows into a network's last stage and exchanges rows of its last layer; it knows our "
-            "own networks, and nn.Sequential of a layer and more before a linear one. Leave it out, or use one of them."
+            "renaming looks at what flows into a network's last stage and exchanges rows of its last layer; it knows "
+            "our own networks, and nn.Sequential of layers that end in a linear one; leave it out, or use one of them."
         )

@@ -75,5 +75,5 @@ def _warnings(runs: Sequence[Run]) -> list[str]:
     return [
         clean(record["message"]) if len(runs) == 1 else f"{run.name}: {clean(record['message'])}"
         for run in runs
-        for record in run.of("warning")
+        for record in (*run.of("warning"), *run.of("renaming"))
     ]
