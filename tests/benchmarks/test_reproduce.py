@@ -60,7 +60,7 @@ def test_one_flat_record_per_finished_run(tmp_path, folders, capsys):
 
 
 def test_a_run_that_was_stopped_can_be_carried_away_and_continued(tmp_path, folders):
-    command = ["run", "small-cadr", *TINY, "--steps", "600", "--log-every", "1", "--evaluations", "4"]
+    command = ["run", "small-cadr", *TINY, "--steps", "300", "--log-every", "1", "--evaluations", "4"]
     script = f"from benchmarks import reproduce; from pathlib import *; reproduce.RECIPES = {reproduce.RECIPES!r}"
     process = subprocess.Popen(
         [sys.executable, "-c", f"{script}; import sys; sys.exit(reproduce.main({[*command, *folders]!r}))"],
@@ -68,7 +68,7 @@ def test_a_run_that_was_stopped_can_be_carried_away_and_continued(tmp_path, fold
         stderr=subprocess.PIPE,
         text=True,
     )
-    name = "small-cadr-batch-4-evaluations-4-ratio-2-steps600-seed1"
+    name = "small-cadr-batch-4-evaluations-4-ratio-2-steps300-seed1"
     metrics = tmp_path / "runs" / name / "metrics.jsonl"
     until_lines(metrics, 4)
     process.terminate()
