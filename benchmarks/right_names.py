@@ -1,4 +1,4 @@
-"""Whether `--renaming` leaves names alone that are right: small tables and digits, on which none are exchanged.
+"""Whether `--renaming` leaves names alone that are right: small tables and digits, where matching names gains little.
 
     python benchmarks/right_names.py        # writes right_names.json and right_names.md beside it, minutes on two cores
 
@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.cells import markdown  # noqa: E402
+from benchmarks.matched import accuracy, matched_accuracy  # noqa: E402
 from benchmarks.populations import SEEDS, SETTINGS  # noqa: E402
 from benchmarks.rivals import SHARED  # noqa: E402
 
@@ -37,8 +38,8 @@ DIGITS = {f"digits, γ = {gamma}": {"n_max": gamma, "gamma": float(gamma)} for g
 Job = tuple[str, str, int]
 
 
-def trained(job: Job, renaming: bool) -> tuple[int, float]:
-    """How many pairs of names were exchanged, and the accuracy at the end."""
+def trained(job: Job, renaming: bool) -> tuple[int, float, float]:
+    """How many pairs of names were exchanged, the accuracy at the end, and that which matching names could reach."""
     setting, method, seed = job
     more: dict[str, Any] = {"algorithm": method, "seed": seed, "renaming": renaming, "device": "cpu"}
     pool: Pool | None
@@ -54,21 +55,23 @@ def trained(job: Job, renaming: bool) -> tuple[int, float]:
     with tempfile.TemporaryDirectory() as folder:
         records = list(train(Config.from_dict(flat | more), Path(folder) / "run", pool=pool))
     pairs = sum(len(record["exchanged"]) for record in records if record["kind"] == "renaming")
-    return pairs, next(record["accuracy"] for record in records if record["kind"] == "evaluation")
+    confusion = next(record["confusion"] for record in records if record["kind"] == "evaluation")
+    return pairs, accuracy(confusion), matched_accuracy(confusion)
 
 
 def judge(job: Job) -> dict[str, Any]:
     torch.set_num_threads(1)
-    pairs, accuracy = trained(job, renaming=True)
-    without = trained(job, renaming=False)[1] if pairs else accuracy
+    pairs, reached, matched = trained(job, renaming=True)
+    without = trained(job, renaming=False)[1] if pairs else reached
     setting, method, seed = job
     return {
         "setting": setting,
         "method": method,
         "seed": seed,
         "exchanged": pairs,
-        "accuracy": round(accuracy, 2),
+        "accuracy": round(reached, 2),
         "without": round(without, 2),
+        "matched": round(matched, 2),
     }
 
 
@@ -76,9 +79,9 @@ def build(records: list[dict[str, Any]]) -> str:
     lines = []
     for setting in dict.fromkeys(r["setting"] for r in records):
         these = [r for r in records if r["setting"] == setting]
-        means = [f"{np.mean([r[name] for r in these]):.2f}" for name in ("accuracy", "without")]
+        means = [f"{np.mean([r[name] for r in these]):.2f}" for name in ("accuracy", "without", "matched")]
         lines.append([setting, str(len(these)), str(sum(r["exchanged"] > 0 for r in these)), *means])
-    header = ["", "runs", "in which names were exchanged", "mean accuracy", "without renaming"]
+    header = ["", "runs", "in which names were exchanged", "mean accuracy", "without renaming", "if names were matched"]
     return f"Written by `python benchmarks/right_names.py`.\n\n{markdown(header, lines)}\n"
 
 
