@@ -16,6 +16,7 @@ RECORDS = [
     {"kind": "train", "step": 30, "loss": 1.5, "timing": TIMING},
     {"kind": "evaluation", "step": 40, "accuracy": 81.234, "gm": 70.0, "timing": TIMING},
     {"kind": "warning", "step": 40, "message": "Nobody predicts class 3 [sic]."},
+    {"kind": "renaming", "step": 50, "exchanged": [["a", "b"]], "message": "The names of a and b were exchanged."},
     {"kind": "finished", "step": 100, "message": "Finished.", "result": {"last": 1.0}},
 ]
 
@@ -34,6 +35,7 @@ def test_plain_lines(capsys, monkeypatch):
         "2/4 x: step 30 of 100, 4.0 steps/s, 18 s left, loss 1.5000",
         "2/4 x: step 40 of 100, 4.0 steps/s, 15 s left, accuracy 81.23 %, GM 70.00 %",
         "2/4 x: warning: Nobody predicts class 3 [sic].",
+        "2/4 x: The names of a and b were exchanged.",
         "2/4 x: Finished.",
     ]
 
@@ -56,6 +58,7 @@ def test_a_bar_on_a_terminal(monkeypatch):
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue())
     assert "Continuing at step 20." in text
     assert "Nobody predicts class 3 [sic]." in text
+    assert "The names of a and b were exchanged." in text
     assert re.search(r"digits .* 40/100 accuracy 81\.23 %, GM 70\.00 % 4\.0 steps/s, 15 s left", text)
 
 

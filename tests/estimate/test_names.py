@@ -105,3 +105,8 @@ def test_an_exchange_must_gain_more_than_one(gained, pairs):
     fit = 9.0 * torch.eye(3, dtype=torch.float64)
     fit[0, 2] = 18.0 + gained
     assert exchanged(fit, labels=3)[1] == pairs
+
+
+def test_what_is_not_a_number_is_no_evidence():
+    outputs, pairs = exchanged(torch.full((3, 3), torch.nan), labels=3)
+    assert (outputs.tolist(), pairs) == ([0, 1, 2], [])

@@ -141,3 +141,10 @@ def test_a_network_of_ones_own_is_not_asked(tmp_path):
 
     tiny.finish(tiny.config(), tmp_path / "run", model=Own())
     assert look(Run.read(tmp_path / "run", "run", 0), tiny.pool(), Own(), "cpu", 100).exchanged == []
+
+
+def test_where_everything_is_labelled_nothing_surrounds_the_labels(tmp_path):
+    pool = dataclasses.replace(tiny.pool(), labels=np.arange(90) % 3)
+    tiny.finish(tiny.config(), tmp_path / "run", pool=pool)
+    seen = look(Run.read(tmp_path / "run", "run", 0), pool, None, "cpu", 100)
+    assert (len(seen.unlabelled), seen.exchanged) == (0, [])

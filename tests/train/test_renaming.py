@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -49,15 +50,45 @@ def test_names_are_looked_at_after_each_quarter_but_the_last():
     )
 
 
+def test_who_is_asked(monkeypatch):
+    """Labelled examples of every class, and unlabelled ones of the stream; chosen by the seed, and not too many."""
+    inputs = Inputs.of(dataclasses.replace(tiny.pool(), stream=np.arange(10, 60)), CPU)
+    model = MLP((8, 8)).build(3, (4,))
+
+    def asked(seed: int) -> tuple[list[int], list[int]]:
+        found = Renaming(config(seed=seed), inputs, ("a", "b", "c"), model)
+        return found.seen.tolist(), found.others.tolist()
+
+    seen, others = asked(3)
+    assert sorted(seen) == list(range(18))
+    assert sorted(others) == list(range(18, 60))
+    monkeypatch.setattr("cadr.train.renaming._MOST_SEEN", 2)
+    monkeypatch.setattr("cadr.train.renaming._MOST_OTHERS", 30)
+    seen, others = asked(3)
+    assert sorted(row % 3 for row in seen) == [0, 0, 1, 1, 2, 2]
+    assert len(set(others)) == 30
+    assert asked(3) == (seen, others)
+    assert asked(4) != (seen, others)
+
+
+def test_names_are_looked_at_though_nothing_else_is_due_then(tmp_path, monkeypatch):
+    monkeypatch.setattr("cadr.train.renaming.exchanged", swapped)
+    records = list(train(config(log_every=100, evaluations=1), tmp_path, pool=tiny.pool()))
+    assert [record["step"] for record in records if record["kind"] == "renaming"] == [15, 30, 45]
+
+
 def test_renamed_outputs_are_the_old_ones_under_new_names():
     step, _ = trained()
     x = step.inputs.examples
     before = [model.eval()(x).detach() for model in (step.model, step.average_model)]
     prior, velocity = step.state["prior"].clone(), step.velocity.clone()
+    reported, thresholds = step.prior.clone(), step.thresholds.clone()
     step.rename(torch.tensor([0, 2, 1]))
     for model, old in zip((step.model, step.average_model), before, strict=True):
         torch.testing.assert_close(model.eval()(x), old[:, [0, 2, 1]])
     assert step.state["prior"].tolist() == prior[[0, 2, 1]].tolist()
+    assert step.prior.tolist() == reported[[0, 2, 1]].tolist() != reported.tolist()
+    assert step.thresholds.tolist() == thresholds[[0, 2, 1]].tolist() != thresholds.tolist()
     assert sorted(step.velocity.tolist()) == sorted(velocity.tolist())
     assert not torch.equal(step.velocity, velocity)
     step.rename(torch.tensor([0, 2, 1]))

@@ -59,7 +59,7 @@ def exchanged(fit: Tensor, labels: int) -> tuple[Tensor, list[tuple[int, int]]]:
         kept = now.diagonal()
         gain = (now + now.T - kept[:, None] - kept[None, :]).triu(1)
         one, other = divmod(int(gain.argmax()), len(fit))
-        if gain[one, other] <= _LEAST:
+        if not gain[one, other] > _LEAST:  # nor where it is not a number
             break
         outputs[[one, other]] = outputs[[other, one]]
         pairs.append((one, other))
