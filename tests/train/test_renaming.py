@@ -17,7 +17,7 @@ from cadr.models import MLP
 from cadr.train import train
 from cadr.train.generations import Generations
 from cadr.train.inputs import Inputs
-from cadr.train.renaming import Renaming
+from cadr.train.renaming import Renaming, rename
 from cadr.train.step import Step
 from cadr.views import FeatureViews
 from tests.train import tiny
@@ -83,7 +83,7 @@ def test_renamed_outputs_are_the_old_ones_under_new_names():
     before = [model.eval()(x).detach() for model in (step.model, step.average_model)]
     prior, velocity = step.state["prior"].clone(), step.velocity.clone()
     reported, thresholds = step.prior.clone(), step.thresholds.clone()
-    step.rename(torch.tensor([0, 2, 1]))
+    rename(step, torch.tensor([0, 2, 1]))
     for model, old in zip((step.model, step.average_model), before, strict=True):
         torch.testing.assert_close(model.eval()(x), old[:, [0, 2, 1]])
     assert step.state["prior"].tolist() == prior[[0, 2, 1]].tolist()
@@ -91,7 +91,7 @@ def test_renamed_outputs_are_the_old_ones_under_new_names():
     assert step.thresholds.tolist() == thresholds[[0, 2, 1]].tolist() != thresholds.tolist()
     assert sorted(step.velocity.tolist()) == sorted(velocity.tolist())
     assert not torch.equal(step.velocity, velocity)
-    step.rename(torch.tensor([0, 2, 1]))
+    rename(step, torch.tensor([0, 2, 1]))
     assert torch.equal(step.velocity, velocity)
 
 
@@ -99,7 +99,7 @@ def test_renamed_outputs_are_the_old_ones_under_new_names():
 def test_exchanged_names_are_found_and_put_right(names):
     step, renaming = trained(steps=45)
     before = {name: tensor.clone() for name, tensor in step.tensors().items()}
-    step.rename(torch.tensor(names))
+    rename(step, torch.tensor(names))
     (record,) = renaming.apply(step)
     after = step.tensors()
     assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
@@ -115,7 +115,7 @@ def test_exchanged_names_are_found_and_put_right(names):
 def test_a_captured_step_goes_on_with_the_new_names():
     step, renaming = trained(steps=45, device=torch.device("cuda"))
     assert step.graph is not None
-    step.rename(torch.tensor([0, 2, 1]))
+    rename(step, torch.tensor([0, 2, 1]))
     before = step.weights.clone()
     assert len(renaming.apply(step)) == 1
     assert not torch.equal(step.weights, before)
@@ -130,7 +130,7 @@ def test_right_names_and_other_steps_are_left_alone():
     step, renaming = trained(steps=45)
     assert renaming.apply(step) == []
     step.advance(1)
-    step.rename(torch.tensor([0, 2, 1]))
+    rename(step, torch.tensor([0, 2, 1]))
     assert renaming.apply(step) == []
 
 

@@ -55,7 +55,7 @@ class Renaming:
         outputs, pairs = exchanged(fit_of_names(seen, labels, others, predicted), len(labels))
         if not pairs:
             return []
-        step.rename(outputs)
+        rename(step, outputs)
         named = [[self.class_names[c] for c in pair] for pair in pairs]
         pairs_said = ", ".join(" and ".join(pair) for pair in named)
         message = (
@@ -72,6 +72,18 @@ class Renaming:
             examples = inputs.examples[rows.to(inputs.examples.device)]
             logits = list(logits_of(step.average_model, inputs, examples, step.half))
         return torch.cat(features), torch.cat(logits).softmax(1)
+
+
+def rename(step: Step, outputs: Tensor) -> None:
+    """Let the network's output y, and P̂ of class y, be what output outputs[y] and its share were."""
+    head = class_head(step.model, step.inputs.num_classes)
+    moved = {f"{kind}.{head}.{part}" for kind in ("weight", "velocity", "average") for part in ("weight", "bias")}
+    moved |= {"algorithm.prior", "prior", "thresholds"}
+    outputs = outputs.to(step.device)
+    with torch.no_grad():
+        for name, tensor in step.tensors().items():
+            if name in moved:
+                tensor.copy_(tensor[outputs])
 
 
 def _check(model: nn.Module, num_classes: int) -> None:

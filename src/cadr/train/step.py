@@ -22,7 +22,6 @@ from cadr.data import draw
 from cadr.errors import CheckpointError
 from cadr.metrics import count_pseudo_labels
 from cadr.models import fused
-from cadr.models.places import class_head
 from cadr.train.auxiliary import MARK
 from cadr.train.capture import capture
 from cadr.train.flat import Flat
@@ -253,16 +252,6 @@ class Step:
             for name, tensor in ours.items():
                 tensor.copy_(tensors[name])
         self.done = int(self.step)
-
-    def rename(self, outputs: Tensor) -> None:
-        """Let the network's output y, and P̂ of class y, be what output outputs[y] and its share were."""
-        head = class_head(self.model, self.inputs.num_classes)
-        rows = {f"{kind}.{head}.{part}" for kind in ("weight", "velocity", "average") for part in ("weight", "bias")}
-        outputs = outputs.to(self.device)
-        with torch.no_grad():
-            for name, tensor in self.tensors().items():
-                if name in rows | {"algorithm.prior", "prior", "thresholds"}:
-                    tensor.copy_(tensor[outputs])
 
     def read(self) -> tuple[list[float], Tensor, bool]:
         """Sums of the mask rate and of each term, pseudo-label counts, and whether all weights are finite.
