@@ -43,6 +43,18 @@ def test_a_single_hidden_layer_has_the_features_before_it():
     assert last_stage(model) is model[1]
 
 
+def test_features_of_any_shape_are_rows():
+    model = nn.Sequential(nn.Linear(4, 6), nn.Linear(6, 5), nn.Flatten(), nn.Linear(10, 3))
+    with torch.no_grad(), arriving(model[1]) as features:
+        model(torch.zeros(7, 2, 4))
+    assert features[0].shape == (7, 12)
+
+
+def test_a_layer_that_runs_twice_is_no_stage():
+    twice = nn.Linear(4, 4)
+    assert last_stage(nn.Sequential(twice, nn.ReLU(), twice, nn.Linear(4, 3))) is None
+
+
 @pytest.mark.parametrize("model", [nn.Linear(4, 3), nn.Sequential(nn.Linear(4, 3)), nn.Sequential()])
 def test_networks_without_a_stage_before_the_last(model):
     assert last_stage(model) is None

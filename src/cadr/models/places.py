@@ -21,7 +21,7 @@ def last_stage(model: nn.Module) -> nn.Module | None:
     if isinstance(model, Residual):
         return [unit for unit in model.units if unit.shortcut is not None][-1]
     layers = [m for m in model if isinstance(m, (nn.Conv2d, nn.Linear))] if isinstance(model, nn.Sequential) else []
-    return layers[-2] if len(layers) > 1 else None
+    return layers[-2] if len(layers) > 1 and layers.count(layers[-2]) == 1 else None  # what runs twice is no stage
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def arriving(stage: nn.Module) -> Iterator[list[Tensor]]:
 
     def note(_stage: nn.Module, arrived: tuple[Tensor]) -> None:
         x = arrived[0].float()
-        noted.append(x.mean((2, 3)) if x.ndim == 4 else x)
+        noted.append(x.mean((2, 3)) if x.ndim == 4 else x.flatten(1))
 
     listener = stage.register_forward_pre_hook(note)
     try:
