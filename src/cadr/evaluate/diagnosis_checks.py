@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cadr.evaluate.diagnosis_crossfit import FOLDS, logistic_regression
+from cadr.evaluate.diagnosis_crossfit import FOLDS, logistic_regression, unflagged
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -57,7 +57,8 @@ def domain_check(x: Matrix, weights: Floats, fold: Rows, others: Matrix, other_f
         inside = folds == k
         model = logistic_regression(both[~inside], labelled[~inside], w[~inside], DOMAIN_INVERSE_RIDGE)
         if inside.any():
-            scores[inside] = model.decision_function(both[inside])
+            with unflagged():
+                scores[inside] = model.decision_function(both[inside])
     chance = np.sqrt(1.0 / (12.0 * effective_size(weights)))
     auc = float(roc_auc_score(labelled, scores, sample_weight=w))
     return Check(auc, max(SUSPICIOUS_AUC, 0.5 + SURPRISE * float(chance)))
