@@ -31,28 +31,32 @@ def plain_fit(seen, labels, others, predicted):
 @pytest.mark.parametrize("n", [40, 1200])
 def test_the_fit_is_that_of_the_formula(n):
     generator = np.random.default_rng(n)
-    seen, others = generator.normal(size=(7, 4)), generator.normal(size=(n, 4)) * [1, 2, 3, 40] + 5
     labels, predicted = generator.integers(3, size=7), generator.dirichlet(np.ones(3), size=n)
-    ours = fit_of_names(*(torch.from_numpy(part) for part in (seen, labels, others, predicted)))
-    np.testing.assert_allclose(ours.numpy(), plain_fit(seen, labels, others, predicted), atol=1e-9)
+    layers = [
+        (generator.normal(size=(7, d)), generator.normal(size=(n, d)) * np.arange(1, d + 1) ** 2 + 5) for d in (4, 6, 9)
+    ]
+    seen, others = ([torch.from_numpy(part) for part in parts] for parts in zip(*layers, strict=True))
+    ours = fit_of_names(seen, torch.from_numpy(labels), others, torch.from_numpy(predicted))
+    plain = [plain_fit(few, labels, many, predicted) for few, many in layers]
+    np.testing.assert_allclose(ours.numpy(), (plain[0] + plain[1] + plain[2]) / 3, atol=1e-9)
 
 
 def test_many_labels_are_added_up_whatever_is_held_at_a_time(monkeypatch):
     generator = torch.Generator().manual_seed(0)
     seen, others = (torch.randn(n, 3, generator=generator) for n in (50, 200))
     labels, predicted = torch.arange(50) % 4, torch.rand(200, 4, generator=generator).softmax(1)
-    whole = fit_of_names(seen, labels, others, predicted)
+    whole = fit_of_names([seen], labels, [others], predicted)
     monkeypatch.setattr("cadr.estimate.names._CHUNK", 7)
-    torch.testing.assert_close(fit_of_names(seen, labels, others, predicted), whole)
+    torch.testing.assert_close(fit_of_names([seen], labels, [others], predicted), whole)
 
 
 def test_a_feature_that_never_changes_says_nothing():
     generator = torch.Generator().manual_seed(0)
     seen, others = (torch.randn(n, 3, generator=generator) for n in (5, 100))
     labels, predicted = torch.arange(5) % 2, torch.rand(100, 2, generator=generator).softmax(1)
-    constant = fit_of_names(*(torch.cat((x, torch.ones(len(x), 1)), 1) if x.ndim > 1 and x.shape[1] == 3 else x
-        for x in (seen, labels, others, predicted)))  # fmt: skip
-    torch.testing.assert_close(constant, fit_of_names(seen, labels, others, predicted))
+    more, others_more = (torch.cat((x, torch.ones(len(x), 1)), 1) for x in (seen, others))
+    constant = fit_of_names([more], labels, [others_more], predicted)
+    torch.testing.assert_close(constant, fit_of_names([seen], labels, [others], predicted))
 
 
 def clouds(names):
@@ -64,7 +68,7 @@ def clouds(names):
     labels = torch.tensor([0] * 20 + [1] * 5 + [2] * 2 + [3])
     seen = centres[labels] + torch.randn(len(labels), 6, generator=generator)
     predicted = 0.9 * torch.nn.functional.one_hot(torch.tensor(names)[truth], 4) + 0.025
-    return fit_of_names(seen, labels, others, predicted), len(labels)
+    return fit_of_names([seen], labels, [others], predicted), len(labels)
 
 
 @pytest.mark.parametrize("names", [(0, 1, 2, 3), (0, 1, 3, 2), (0, 2, 1, 3), (0, 2, 3, 1), (0, 3, 1, 2), (0, 3, 2, 1)])

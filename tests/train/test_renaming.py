@@ -112,6 +112,7 @@ def test_exchanged_names_are_found_and_put_right(names):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.filterwarnings("ignore")  # the compiler's own
 def test_a_captured_step_goes_on_with_the_new_names():
     step, renaming = trained(steps=45, device=torch.device("cuda"))
     assert step.graph is not None
@@ -205,6 +206,6 @@ def test_a_comparison_is_refused_before_its_first_run(tmp_path, capsys):
         nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 5), nn.Softmax(1)),
     ],
 )
-def test_networks_of_ones_own_that_do_not_show_their_last_stage_or_layer_refuse(model):
-    with pytest.raises(ConfigError, match="renaming looks at what flows into a network's last stage"):
+def test_networks_of_ones_own_that_do_not_show_their_middle_or_last_layer_refuse(model):
+    with pytest.raises(ConfigError, match="renaming looks at the middle of a network"):
         Renaming(config(), Inputs.of(tiny.pool(), CPU), ("a", "b", "c"), model)

@@ -8,13 +8,15 @@ over all,
 
     L(y, c) = Σ_{i: y_i = y} log (v_ic + ε)/(q_c + ε),        v_i = the mean of p_j over the neighbours of i,
 
-is how well the name y fits output c. Two names are exchanged where that makes the sum of all L(y, output of y) larger,
+is how well the name y fits output c; where there are features of several layers, the mean over them, for what one layer
+says of one or two examples is noisy. Two names are exchanged where that makes the sum of all L(y, output of y) larger,
 by more than 1; unless that sum is so small that the model cannot be said to know names at all.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -27,12 +29,18 @@ _KNOWN = math.log(2)  # a label: names that are borne around their labelled exam
 _CHUNK = 1000  # labelled examples whose distances are held at a time
 
 
-def fit_of_names(seen: Tensor, labels: Tensor, others: Tensor, predicted: Tensor) -> Tensor:
+def fit_of_names(seen: Sequence[Tensor], labels: Tensor, others: Sequence[Tensor], predicted: Tensor) -> Tensor:
     """(C, C) how well each name (row) fits each output (column).
 
-    `seen` (m, d) and `others` (n, d) are features of the labelled and of unlabelled examples, `labels` (m,) the names
-    and `predicted` (n, C) the model's probabilities. Features are compared by the cosine, each on its own scale.
+    `seen` and `others` hold, layer by layer, the features (m, d) of the labelled and (n, d) of unlabelled examples,
+    `labels` (m,) the names and `predicted` (n, C) the model's probabilities.
     """
+    fits = [_fit_in(*layer, labels, predicted) for layer in zip(seen, others, strict=True)]
+    return torch.stack(fits).mean(0)
+
+
+def _fit_in(seen: Tensor, others: Tensor, labels: Tensor, predicted: Tensor) -> Tensor:
+    """How well names fit in one layer. Features are compared by the cosine, each on its own scale."""
     classes = predicted.shape[1]
     near = min(len(others), max(_FEWEST, int(len(others) * _PART / classes)))
     centre, scale = others.mean(0), others.std(0, correction=0)

@@ -1,9 +1,10 @@
-"""Where in a network what is found: the layer that tells classes apart, and what arrives at the stage before it."""
+"""Where in a network what is found: the layer that tells classes apart, and what comes out of its middle."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
 
 from torch import Tensor, nn
 
@@ -16,25 +17,29 @@ def class_head(model: nn.Module, num_classes: int) -> str:
     return found[-1] if found else ""
 
 
-def last_stage(model: nn.Module) -> nn.Module | None:
-    """The last stage of a residual network, the last layer before the head of a plain one; None for other modules."""
+def behind_middle(model: nn.Module) -> list[nn.Module]:
+    """The modules that take what each unit of a residual network's last stage but one gives; the last layer before the
+    head of a plain network; none for other modules."""
     if isinstance(model, Residual):
-        return [unit for unit in model.units if unit.shortcut is not None][-1]
-    layers = [m for m in model if isinstance(m, (nn.Conv2d, nn.Linear))] if isinstance(model, nn.Sequential) else []
-    return layers[-2] if len(layers) > 1 and layers.count(layers[-2]) == 1 else None  # what runs twice is no stage
+        units = list(model.units)
+        starts = [i for i, unit in enumerate(units) if unit.shortcut is not None]
+        return units[starts[-2] + 1 : starts[-1] + 1]
+    layers: list[nn.Module] = []
+    if isinstance(model, nn.Sequential):
+        layers += [m for m in model if isinstance(m, (nn.Conv2d, nn.Linear))]
+    return [m for m in layers[-2:-1] if layers.count(m) == 1]  # what runs twice has no one place
 
 
 @contextmanager
-def arriving(stage: nn.Module) -> Iterator[list[Tensor]]:
-    """Notes the features (n, d) that flow into a stage, batch by batch, those of images averaged over their pixels."""
-    noted: list[Tensor] = []
+def arriving(modules: Sequence[nn.Module]) -> Iterator[list[list[Tensor]]]:
+    """Notes the features (n, d) that flow into each module, batch by batch, those of images averaged over pixels."""
+    noted: list[list[Tensor]] = [[] for _ in modules]
 
-    def note(_stage: nn.Module, arrived: tuple[Tensor]) -> None:
+    def note(into: list[Tensor], _module: nn.Module, arrived: tuple[Tensor]) -> None:
         x = arrived[0].float()
-        noted.append(x.mean((2, 3)) if x.ndim == 4 else x.flatten(1))
+        into.append(x.mean((2, 3)) if x.ndim == 4 else x.flatten(1))
 
-    listener = stage.register_forward_pre_hook(note)
-    try:
+    with ExitStack() as listening:
+        for into, module in zip(noted, modules, strict=True):
+            listening.callback(module.register_forward_pre_hook(partial(note, into)).remove)
         yield noted
-    finally:
-        listener.remove()

@@ -1,7 +1,7 @@
 """Classes that bear each other's names are given their own, in the middle of training.
 
-How that is found out: `estimate/names.py`. The features are what flows into the network's last stage, the probabilities
-those of the averaged model. To put names right is to exchange rows of the last layer; training goes on, and learns the
+How that is found out: `estimate/names.py`. The features are those of the network's middle, the probabilities those of
+the averaged model. To put names right is to exchange rows of the last layer; training goes on, and learns the
 few labelled examples that now contradict it by heart again.
 """
 
@@ -16,7 +16,7 @@ from cadr.config import Config
 from cadr.data.pool import MISSING
 from cadr.errors import ConfigError
 from cadr.estimate.names import exchanged, fit_of_names
-from cadr.models.places import arriving, class_head, last_stage
+from cadr.models.places import arriving, behind_middle, class_head
 from cadr.train.inputs import Inputs
 from cadr.train.network import logits_of
 from cadr.train.record import Record
@@ -64,14 +64,13 @@ class Renaming:
         )
         return [{"kind": "renaming", "step": step.done, "exchanged": named, "message": message}]
 
-    def _look(self, step: Step, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Features (n, d) and probabilities (n, C) of the averaged model."""
-        inputs, stage = self.inputs, last_stage(step.average_model)
-        assert stage is not None
-        with arriving(stage) as features:
+    def _look(self, step: Step, rows: Tensor) -> tuple[list[Tensor], Tensor]:
+        """Features (n, d) of each layer looked at, and probabilities (n, C), of the averaged model."""
+        inputs = self.inputs
+        with arriving(behind_middle(step.average_model)) as features:
             examples = inputs.examples[rows.to(inputs.examples.device)]
             logits = list(logits_of(step.average_model, inputs, examples, step.half))
-        return torch.cat(features), torch.cat(logits).softmax(1)
+        return [torch.cat(layer) for layer in features], torch.cat(logits).softmax(1)
 
 
 def rename(step: Step, outputs: Tensor) -> None:
@@ -87,10 +86,10 @@ def rename(step: Step, outputs: Tensor) -> None:
 
 
 def _check(model: nn.Module, num_classes: int) -> None:
-    """Whether the network shows its last stage, and ends in the layer whose rows are the classes."""
+    """Whether the network shows its middle, and ends in the layer whose rows are the classes."""
     head = class_head(model, num_classes)
-    if last_stage(model) is None or not head or list(model.modules())[-1] is not model.get_submodule(head):
+    if not behind_middle(model) or not head or list(model.modules())[-1] is not model.get_submodule(head):
         raise ConfigError(
-            "renaming looks at what flows into a network's last stage and exchanges rows of its last layer; it knows "
+            "renaming looks at the middle of a network and exchanges rows of its last layer; it knows "
             "our own networks, and nn.Sequential of layers that end in a linear one; leave it out, or use one of them."
         )

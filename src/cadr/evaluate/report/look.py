@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +19,7 @@ from cadr.estimate.propensity import class_propensity
 from cadr.evaluate.predictor import read_calibration
 from cadr.evaluate.report.run import Run
 from cadr.evaluate.run import averaged
-from cadr.models.places import arriving, last_stage
+from cadr.models.places import arriving, behind_middle
 from cadr.train import checkpoint
 from cadr.train.folder import RunFolder
 from cadr.train.inputs import Inputs
@@ -95,8 +94,7 @@ def look(run: Run, pool: Pool | None, model: nn.Module | None, device: str, rows
     def logits(chosen: NDArray[np.int64]) -> Tensor:
         return _logits(network, inputs, inputs.examples[torch.from_numpy(chosen).to(prepared.device)], half)
 
-    stage = last_stage(network)
-    with nullcontext(list[Tensor]()) if stage is None else arriving(stage) as features:
+    with arriving(behind_middle(network)) as features:
         of_labelled, of_unlabelled = logits(labelled), logits(unlabelled)
     prior = torch.tensor(run.of("train")[-1]["prior"], dtype=torch.float64)
     propensity = class_propensity(
@@ -130,11 +128,13 @@ def _logits(network: nn.Module, inputs: Inputs, examples: Tensor, half: bool) ->
     return torch.cat([part.cpu() for part in logits_of(network, inputs, examples, half)]).double()
 
 
-def _exchanged(features: list[Tensor], labels: Tensor, logits: Tensor) -> list[tuple[int, int]]:
+def _exchanged(features: list[list[Tensor]], labels: Tensor, logits: Tensor) -> list[tuple[int, int]]:
     """Of the labelled rows first, then of unlabelled ones, whose logits these are."""
     if not features or not len(labels) or not len(logits):
         return []
-    seen, others = torch.split(torch.cat([part.cpu() for part in features]), [len(labels), len(logits)])
+    rows = [len(labels), len(logits)]
+    layers = [torch.split(torch.cat([part.cpu() for part in layer]), rows) for layer in features]
+    seen, others = zip(*layers, strict=True)
     return exchanged(fit_of_names(seen, labels, others, logits.softmax(1).float()), len(labels))[1]
 
 
