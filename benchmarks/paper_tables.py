@@ -60,6 +60,8 @@ def label(row: Row, table: str) -> str:
         counted = row.values.get("threshold_prior") == "label"
         return f"β = {row.values['beta']:g}" + (", rarity by the labels' counts" if counted else "")
     name = METHODS.get(row.values["algorithm"], row.values["algorithm"])
+    if row.values.get("renaming"):
+        return f"{name}, names put right (ours)"
     return f"{name}, told the class sizes" if "target_prior" in row.values else name
 
 

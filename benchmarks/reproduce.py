@@ -37,6 +37,7 @@ from cadr.cli.run_flags import Choice, read_flat
 from cadr.config import CHANGEABLE
 from cadr.data.whole import whole
 from cadr.errors import CadrError, ConfigError
+from cadr.train.folder import read_records
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -208,9 +209,15 @@ def _stop(processes: Any) -> None:
 
 
 def write_record(job: Job, out: Path, records: Path) -> Path:
-    """The run's flat result, with the recipe's row, what was changed, and the last confusion matrix."""
+    """The run's flat result, with the recipe's row, what was changed, the last confusion matrix, and which names were
+    exchanged on the way, by step."""
     record = json.loads((out / "result.json").read_text(encoding="utf-8"))
-    record |= {"row": job.row, "overrides": job.overrides, "abreast": _abreast(out), "confusion": _last_confusion(out)}
+    record |= {"row": job.row, "overrides": job.overrides, "abreast": _abreast(out), "confusion": None, "renamed": []}
+    for said in read_records(out / "metrics.jsonl"):
+        if said["kind"] == "evaluation":
+            record["confusion"] = said["confusion"]
+        elif said["kind"] == "renaming":
+            record["renamed"].append([said["step"], said["exchanged"]])
     records.mkdir(parents=True, exist_ok=True)
     path = _record(job, records)
     unfinished = path.with_suffix(".part")
@@ -222,16 +229,6 @@ def write_record(job: Job, out: Path, records: Path) -> Path:
 def _one_key_per_line(record: dict[str, Any]) -> str:
     lines = (f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in record.items())
     return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
-def _last_confusion(out: Path) -> list[list[int]] | None:
-    confusion = None
-    with (out / "metrics.jsonl").open(encoding="utf-8") as lines:
-        for line in lines:
-            record = json.loads(line)
-            if record["kind"] == "evaluation":
-                confusion = record["confusion"]
-    return confusion
 
 
 def rebuild() -> None:

@@ -59,6 +59,19 @@ def test_one_flat_record_per_finished_run(tmp_path, folders, capsys):
     assert "there already" in capsys.readouterr().out
 
 
+def test_names_that_were_exchanged_are_in_the_record(tmp_path):
+    job = reproduce.Job(reproduce.RECIPES[1], "cifar10-gamma50-cadr-renaming", 1, 8, {}, ())
+    confusions = [[[1, 2], [3, 4]], [[5, 6], [7, 8]]]
+    said = [{"kind": "evaluation", "step": step, "confusion": c} for step, c in zip((2, 8), confusions, strict=True)]
+    said.insert(1, {"kind": "renaming", "step": 4, "exchanged": [["ship", "truck"], ["cat", "dog"]], "message": "…"})
+    (tmp_path / "result.json").write_text('{"last": 5.0}')
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(record) + "\n" for record in said))
+    record = json.loads(reproduce.write_record(job, tmp_path, tmp_path / "records").read_text())
+    assert (record["last"], record["row"]) == (5.0, job.row)
+    assert record["renamed"] == [[4, [["ship", "truck"], ["cat", "dog"]]]]
+    assert record["confusion"] == confusions[-1]
+
+
 def test_a_run_that_was_stopped_can_be_carried_away_and_continued(tmp_path, folders):
     command = ["run", "small-cadr", *TINY, "--steps", "300", "--log-every", "1", "--evaluations", "4"]
     script = f"from benchmarks import reproduce; from pathlib import *; reproduce.RECIPES = {reproduce.RECIPES!r}"

@@ -69,6 +69,17 @@ def test_the_first_sentence_is_computed():
     )
 
 
+def test_names_put_right_have_a_line_of_their_own_beside_cadr():
+    renamed = record("cifar10-gamma100-cadr-renaming", accuracy=94.0)
+    header, body = table(build(renamed, record("cifar10-gamma100-cadr", accuracy=75.0)), "Table 1", "2^17")
+    at = header.index("CIFAR-10, γ = 100: ours, 2^17 steps") - 1
+    assert body["+ CADR"][at].startswith("**75.00** (n = 1,")
+    assert body["+ CADR, names put right (ours)"][at - 1 : at + 1] == [
+        "·",
+        "**94.00** (n = 1, 2^17 steps, 15.0 min, NVIDIA H200)",
+    ]
+
+
 def test_a_cell_has_n_spread_steps_minutes_and_hardware_beside_the_published_number():
     records = [record("cifar10-gamma50-cap", seed=s, accuracy=a) for s, a in ((1, 89.0), (2, 90.0), (3, 91.0))]
     text = build(*records)
