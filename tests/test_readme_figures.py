@@ -74,6 +74,13 @@ def test_exchanged_names(name, said, pairs):
     assert all(max(row) == row[c] for c, row in enumerate(run["confusion"]) if not any(c in pair for pair in pairs))
 
 
+def test_names_put_right():
+    run = record("cifar10-gamma100-cadr-renaming-steps131072-seed1")
+    assert run["row"] == "cifar10-gamma100-cadr-renaming"
+    assert run["overrides"] == {}
+    assert f"in training, and reaches {run['median_10']:.1f} % there." in README
+
+
 def test_times():
     steps = json.loads((BENCHMARKS / "step_time.json").read_text(encoding="utf-8"))["steps"]
     for name, key in [
