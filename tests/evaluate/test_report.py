@@ -18,6 +18,7 @@ from cadr.config import Config, difference
 from cadr.data.pool import Pool
 from cadr.errors import CheckpointError, ConfigError
 from cadr.evaluate import evaluate_run
+from cadr.evaluate.diagnosis import diagnose
 from cadr.evaluate.report import write_report
 from cadr.evaluate.report.reproduce import command, settings
 from cadr.train import train
@@ -238,6 +239,26 @@ def test_labels_held_out_are_weighted_by_the_propensities_of_the_diagnosis(tmp_p
     assert low - 0.1 <= float(weighted) <= high + 0.1
 
 
+UNKNOWN = "Shares and propensities of classes with at most one label cannot be estimated."
+
+
+@pytest.mark.parametrize(("counts", "known"), [((60, 30, 1), False), ((60, 30, 4), True)])
+def test_a_propensity_that_cannot_be_estimated_is_shown_nowhere(counts, known, tmp_path):
+    """The run believes one all the same, with which the examples worth labelling are found."""
+    pool, out = own_pool(counts), tmp_path / "mine"
+    tiny.finish(config(steps=10), out, pool=pool)
+    page, _ = written([out], tmp_path, pool=pool)
+    for c, name in zip(diagnose(pool).classes, pool.class_names, strict=True):
+        (row,) = re.findall(rf'<th scope="row">{name}</th>(.*?)</tr>', page, re.DOTALL)
+        shown = re.findall(r'<td class="n">([^<]*)</td>', row)[1]
+        assert shown == (f"{100 * (c.propensity or 0.0):.3g}" if known or name != "cat" else "–")
+    words = plain(page)
+    assert ("cat: propensity not known" in words) is not known
+    assert words.count(UNKNOWN) == (0 if known else 3)  # beside both figures, and below the table
+    believed = "As φ of classes with at most one label cannot be estimated, it is taken from the run's own P̂."
+    assert (believed in words) is not known
+
+
 def test_pseudo_labels_of_ones_own_data_are_not_judged_on_labels_they_were_trained_on(tmp_path):
     pool, out = own_pool(), tmp_path / "mine"
     tiny.finish(config(steps=10), out, pool=pool)
@@ -265,6 +286,8 @@ def test_labels_that_cannot_be_diagnosed_give_no_ratio(counts, verdict, tmp_path
     assert verdict in words
     assert "times as often" not in words
     assert "propensity, %" not in words
+    believed = "As φ of the classes cannot be estimated, it is taken from the run's own P̂."
+    assert (believed in words) is (verdict != "All rows are labelled.")
     assert words.count("could not be diagnosed") == (verdict != "All rows are labelled.")
 
 

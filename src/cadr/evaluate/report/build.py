@@ -169,7 +169,7 @@ def _content(runs: Sequence[Run], looks: dict[str, Look], problems: Sequence[str
         "looks": [_examples(run, runs, looks[run.name], groups[run.name], names) for run in runs if run.name in looks],
         "why_next": _WHY_NEXT,
         "by_class": by_class(
-            runs, known, classes, diagnosed[0].propensity if len(labels) == len(diagnosed) == 1 else None
+            runs, known, classes, diagnosed[0].estimated if len(labels) == len(diagnosed) == 1 else None
         ),
         "settings": sorted(settings([run.config for run in runs]), key=lambda row: not row[2]),
         "reproduce": [_reproduce(run) for run in runs],
@@ -203,8 +203,18 @@ def _examples(run: Run, runs: Sequence[Run], one: Look, labels: Labels, names: t
         "named": named(one, names),
         "disagreements": disagreements(one, names, EXAMPLES),
         "next": worth_labelling(one, labels.propensity, names, EXAMPLES),
-        "next_note": f"Chosen among {among} unlabelled examples." if seen else _nothing_to_label(one)[0],
+        "next_note": f"Chosen among {among} unlabelled examples.{_believed(labels)}"
+        if seen
+        else _nothing_to_label(one)[0],
     }
+
+
+def _believed(labels: Labels) -> str:
+    """The list needs a φ of every class, also where the page shows none: so it says where that is from."""
+    if None not in labels.estimated:
+        return ""
+    which = "classes with at most one label" if labels.diagnosed else "the classes"
+    return f" As φ of {which} cannot be estimated, it is taken from the run's own P̂."
 
 
 def _reproduce(run: Run) -> dict[str, str]:

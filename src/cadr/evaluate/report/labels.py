@@ -20,6 +20,7 @@ from cadr.evaluate.report.run import Run, clean
 from cadr.evaluate.report.sections import Figure, Key
 from cadr.words import percent
 
+UNKNOWN = "Shares and propensities of classes with at most one label cannot be estimated."
 _DISTRIBUTION = "Labelled against estimated distribution"
 Floats = NDArray[np.float64]
 
@@ -30,11 +31,15 @@ class Labels:
 
     of: str  # the runs it holds for, where the report has others too
     verdict: str
-    propensity: Floats  # (C,)
-    diagnosed: bool  # else the propensities are what a run believes
+    propensity: Floats  # (C,) to reckon with, not to show: what is not estimated is what a run believes
+    estimated: Sequence[float | None]  # (C,) by the diagnosis; None where nothing can be said
     figures: Sequence[Figure]
     paragraphs: Sequence[str]
     warnings: Sequence[str]
+
+    @property
+    def diagnosed(self) -> bool:
+        return any(phi is not None for phi in self.estimated)
 
 
 def labels_of(look: Look, runs: Sequence[Run], of: str) -> Labels:
@@ -51,7 +56,7 @@ def labels_of(look: Look, runs: Sequence[Run], of: str) -> Labels:
         of=of,
         verdict=clean(diagnosis.verdict),
         propensity=propensity,
-        diagnosed=True,
+        estimated=sure,
         figures=[_distribution(diagnosis, runs, names), _propensities(diagnosis, names)],
         paragraphs=[clean(line) for line in closing(diagnosis) if line not in warned],
         warnings=[clean(warning) for warning in diagnosis.warnings],
@@ -69,7 +74,7 @@ def _distribution(diagnosis: Diagnosis, runs: Sequence[Run], names: tuple[str, .
         "In percent, with 90 % intervals. Outlined: P̂, the class distribution that a run's model predicts at its end "
         "on unlabelled examples."
     )
-    return _bars(_DISTRIBUTION, caption, names, groups, [*keys, *_run_keys(runs)])
+    return _bars(_DISTRIBUTION, caption + _unless_known(diagnosis), names, groups, [*keys, *_run_keys(runs)])
 
 
 def _propensities(diagnosis: Diagnosis, names: tuple[str, ...]) -> Figure:
@@ -80,7 +85,12 @@ def _propensities(diagnosis: Diagnosis, names: tuple[str, ...]) -> Figure:
     caption = (
         "The share of a class's examples that are labelled, in percent, with 90 % intervals; the axis is logarithmic."
     )
+    caption += _unless_known(diagnosis)
     return _bars("Propensity of every class", caption, names, groups, [Key("bar estimated", "propensity")], log=True)
+
+
+def _unless_known(diagnosis: Diagnosis) -> str:
+    return "" if all(c.propensity_interval for c in diagnosis.classes) else f" {UNKNOWN}"
 
 
 def _undiagnosed(look: Look, runs: Sequence[Run], of: str, reason: str) -> Labels:
@@ -93,7 +103,7 @@ def _undiagnosed(look: Look, runs: Sequence[Run], of: str, reason: str) -> Label
     caption = "In percent. The outlined bars are the class distribution that each run predicts on unlabelled examples."
     keys = [Key("bar labelled", "share of the labels"), *_run_keys(runs)]
     figure = _bars(_DISTRIBUTION, caption, names, groups, keys)
-    return Labels(of, verdict, look.propensity, False, [figure], [], [])
+    return Labels(of, verdict, look.propensity, [None] * len(names), [figure], [], [])
 
 
 def _bars(

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from cadr.evaluate.report.labels import UNKNOWN
 from cadr.evaluate.report.run import Run
 from cadr.evaluate.report.sections import Classes
 from cadr.train.judged import over_classes
 
-Table = dict[str, Any]  # columns, rows
+Table = dict[str, Any]  # columns, rows, and of a table of classes a note
 
 
 def summary(runs: Sequence[Run]) -> Table:
@@ -31,9 +29,12 @@ def summary(runs: Sequence[Run]) -> Table:
 
 
 def by_class(
-    runs: Sequence[Run], known: Sequence[Run], classes: Classes, propensity: NDArray[np.float64] | None
+    runs: Sequence[Run], known: Sequence[Run], classes: Classes, propensity: Sequence[float | None] | None
 ) -> Table:
-    """The last value of every curve; pseudo-labels are judged in `known` runs, whose truth somebody has."""
+    """The last value of every curve; pseudo-labels are judged in `known` runs, whose truth somebody has.
+
+    `propensity` is what the diagnosis says. What a run believes is no substitute: it would be taken for the same.
+    """
     columns = ["class"]
     if classes.counts is not None:
         columns.append("labels")
@@ -49,11 +50,12 @@ def by_class(
         if classes.counts is not None:
             row.append(str(classes.counts[c]))
         if propensity is not None:
-            row.append(f"{100 * propensity[c]:.3g}")
+            phi = propensity[c]
+            row.append("–" if phi is None else f"{100 * phi:.3g}")
         for run in runs:
             row += _last(run, c, run in known)
         rows.append(row)
-    return {"columns": columns, "rows": rows}
+    return {"columns": columns, "rows": rows, "note": UNKNOWN if propensity is not None and None in propensity else ""}
 
 
 def _last(run: Run, c: int, known: bool) -> list[str]:
