@@ -35,7 +35,7 @@ from cadr.data import open_data
 from cadr.data.split import apply, make_split
 from cadr.train.auxiliary import widen
 from cadr.train.inputs import Inputs
-from cadr.train.prepare import build_model
+from cadr.train.prepare import build_model, input_shape
 from cadr.train.step import Step
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -166,7 +166,7 @@ def cost(rows: Sequence[Row], steps: int = 10, rounds: int = 15) -> dict[str, di
         made = config(row, setting, SEEDS[0], ROOT, steps=steps * (rounds + 1))
         seen = apply(pool, make_split(pool, made.protocol, SEEDS[0], 0))
         inputs = Inputs.of(seen, torch.device("cpu"))
-        model = build_model(made, seen)
+        model = build_model(made, seen.num_classes, input_shape(seen))
         widen(model, seen.num_classes, made.algorithm.auxiliary, SEEDS[0])
         running[row.label] = Step(model, made.algorithm, made.views, inputs, made.optimiser, made.training, steps)
     passed = {label: examples_passed(step) for label, step in running.items()}

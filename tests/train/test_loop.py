@@ -16,6 +16,7 @@ from cadr.data.protocols import Longtail
 from cadr.data.split import Split
 from cadr.errors import ConfigError, DataError
 from cadr.evaluate import evaluate_run
+from cadr.evaluate.predictor import Predictor
 from cadr.train import result, train
 from cadr.train.report import evaluation_points, stopping_points
 from tests.train import tiny
@@ -200,6 +201,7 @@ def test_a_global_generator_is_left_alone(tmp_path):
     torch.manual_seed(11)
     before = torch.get_rng_state()
     tiny.finish(tiny.config(), tmp_path)
+    Predictor.load(tmp_path)
     assert torch.get_rng_state().equal(before)
 
 

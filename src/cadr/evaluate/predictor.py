@@ -22,7 +22,7 @@ from cadr.train.folder import RunFolder
 from cadr.train.input_spec import InputSpec
 from cadr.train.loop import CALIBRATION
 from cadr.train.network import call, is_half
-from cadr.train.prepare import device_of
+from cadr.train.prepare import build_model, device_of
 from cadr.views import to_model
 
 _VALUES = 2**22  # numbers of a batch of examples
@@ -64,7 +64,7 @@ class Predictor:
         if model is None:
             if config.model is None:
                 raise ConfigError(f"{out} was trained with a module of its own; give it as model.")
-            model = config.model.build(len(spec.class_names), spec.model_shape)
+            model = build_model(config, len(spec.class_names), spec.model_shape)
         assert model is not None
         _load_average(out, model, found[0])
         step = int(found[0]["step"])

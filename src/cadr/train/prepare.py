@@ -77,7 +77,7 @@ def _open(config: Config, folder: RunFolder, pool: Pool | None, model: nn.Module
     if rows is not None:
         pool = validation.hold_out(pool, rows)
     config = complete(config, pool, model)
-    built = model if model is not None else build_model(config, pool)
+    built = model if model is not None else build_model(config, pool.num_classes, input_shape(pool))
     widen(built, pool.num_classes, config.algorithm.auxiliary, config.training.seed)
     name = type(model).__name__ if model is not None else name_of(config.model)
     return Prepared(config, pool, split, built, name, device_of(device), rows)
@@ -135,11 +135,11 @@ def check_unchanged(folder: RunFolder, config: Config) -> None:
         )
 
 
-def build_model(config: Config, pool: Pool) -> nn.Module:
+def build_model(config: Config, num_classes: int, shape: tuple[int, ...]) -> nn.Module:
     """The model with initial weights that are a function of the seed, leaving the global generator as it was."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.training.seed)
-        built: nn.Module = config.model.build(pool.num_classes, input_shape(pool))
+        built: nn.Module = config.model.build(num_classes, shape)
     return built
 
 
