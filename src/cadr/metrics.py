@@ -28,7 +28,7 @@ def recall(counts: Tensor) -> Tensor:
 
 
 def geometric_mean(counts: Tensor) -> float:
-    """Geometric mean of the recalls, where no recall counts as less than a hundredth of chance: 1/(100·C).
+    """Geometric mean of the recalls, where one of zero counts as a hundredth of chance: 1/(100·C).
 
     This is the rule of the benchmark's authors; without it one lost class would make every method's mean zero.
     """

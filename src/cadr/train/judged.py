@@ -73,4 +73,4 @@ def wilson(share: float, n: int, z: float = 1.96) -> tuple[float, float]:
     """Wilson's interval of a share of n; unlike the simple one it does not shrink to a point at 100 %."""
     middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
-    return middle - half, middle + half
+    return max(0.0, middle - half), min(1.0, middle + half)  # which rounding alone can pass
