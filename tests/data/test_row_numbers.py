@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from cadr.data.sources.row_numbers import number_rows
 from cadr.errors import DataError
 from tests.data.loose import open_data
 
-NOISE = np.random.default_rng(0).normal(size=100)
+NOISE = np.random.default_rng(0).normal(size=101)
+SHUFFLED = np.random.default_rng(1).permutation(100)
 
 
 def write(folder, numbers, kind):
@@ -22,10 +24,19 @@ def write(folder, numbers, kind):
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-@pytest.mark.parametrize(("numbers", "span"), [(range(100), "0 to 99"), (range(1, 21), "1 to 20")])
+@pytest.mark.parametrize(
+    ("numbers", "span"),
+    [
+        (range(100), "0 to 99"),
+        (range(1, 21), "1 to 20"),
+        (range(99, -1, -1), "0 to 99"),
+        (SHUFFLED.tolist(), "0 to 99"),
+        ((SHUFFLED + 1).tolist(), "1 to 100"),
+    ],
+)
 def test_row_numbers_are_refused(numbers, span, kind, tmp_path):
     data = write(tmp_path, list(numbers), kind)
-    words = f"column 'id' only counts the rows, from {span}; .* leave the column out with --ignore-columns id, or put"
+    words = f"'id' only numbers the rows, from {span}; .* with --ignore-columns id, or divide it by {len(numbers)}"
     with pytest.raises(DataError, match=words):
         open_data(data)
     pool = open_data(data, ignore_columns=("id",))
@@ -39,10 +50,35 @@ def test_row_numbers_are_refused(numbers, span, kind, tmp_path):
         list(range(19)),  # so few may be so by chance
         list(range(50, 100)),
         list(range(0, 200, 2)),
-        list(range(100))[::-1],
         [*range(50), 50.5, *range(51, 100)],
         [0] * 50 + [99] * 50,
+        [*SHUFFLED[SHUFFLED != 50], 51],
+        SHUFFLED - 1,
+        SHUFFLED + 2,
+        SHUFFLED / 100,  # what the sentence advises
+        (SHUFFLED + 1) / 100,
     ],
 )
 def test_other_numbers_are_features(numbers, tmp_path):
     assert open_data(write(tmp_path, numbers, "csv")).feature_names == ("id", "a")
+
+
+def test_a_column_with_gaps_is_a_feature(tmp_path):
+    numbers = [*range(50), "", *range(51, 101)]  # the gap is filled with the median, which is 50
+    assert open_data(write(tmp_path, numbers, "csv")).feature_names == ("id", "id missing", "a")
+
+
+def test_row_numbers_behind_columns_of_words(tmp_path):
+    rows = [
+        f"{'uvw'[i % 3]},{noise},{number},x" for i, (number, noise) in enumerate(zip(SHUFFLED, NOISE, strict=False))
+    ]
+    (tmp_path / "t.csv").write_text("word,a,n,label\n" + "\n".join(rows))
+    with pytest.raises(DataError, match="column 'n' only numbers the rows"):
+        open_data(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_more_rows_than_32_bits_can_count(first):
+    numbers = np.arange(2**24 + 99, dtype=np.int64)[::-1] + first
+    assert number_rows(numbers.astype(np.float32))
+    assert not number_rows(np.concatenate([numbers[:-2], [first, first]]).astype(np.float32))

@@ -17,11 +17,11 @@ from cadr.data.sources.cells import Cells, TableError, Where, arrow_cells, lines
 from cadr.data.sources.columns import Column, encode
 from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
 from cadr.data.sources.labels import class_order, index_labels, label_text
+from cadr.data.sources.row_numbers import check_no_row_numbers
 from cadr.data.sources.survey import Survey
 from cadr.needed import needed
 
 ROWS = 4096  # turned into numbers together
-FEW_ROWS = 20
 _ROW_NUMBERS = ("", "Unnamed: 0", "__index_level_0__")  # to CSV; to CSV, read and written again; to Parquet
 
 
@@ -101,13 +101,7 @@ def _pool(path: Path, header: list[str], parts: Parts) -> Pool:
     if not texts or not columns:
         raise TableError(f"{path}: expected rows of features, found {len(texts)} rows and {len(columns)} features")
     features = tuple(feature for column in columns for feature in column.features)
-    for name, numbers in zip(features, matrix.T, strict=True):
-        if _counts_rows(numbers):
-            raise TableError(
-                f"{path}: column {name!r} only counts the rows, from {numbers[0]:.0f} to {numbers[-1]:.0f}; nothing "
-                "can be learned from that: leave the column out with "
-                f"--ignore-columns {shlex.quote(name)}, or put the rows in another order if it measures something"
-            )
+    check_no_row_numbers(path, columns, matrix)
     names = class_order(str(path), texts)
     return Pool(
         matrix,
@@ -139,14 +133,6 @@ def _survey(path: Path, header: list[str], parts: Iterator[Part]) -> list[Column
         for survey, cells in zip(surveys, part.cells, strict=True):
             survey.add(cells, part.where)
     return [survey.column(path) for survey in surveys]
-
-
-def _counts_rows(values: NDArray[np.float32]) -> bool:
-    """Few rows may have such numbers by chance, and a time that counts them says no more than their order."""
-    n = len(values)
-    if n < FEW_ROWS or values[0] not in (0, 1) or values[-1] != values[0] + n - 1:
-        return False
-    return bool((values == np.arange(n, dtype=np.float32) + values[0]).all())
 
 
 def _feature_columns(path: Path, header: list[str], label_at: int, ignored: tuple[str, ...]) -> list[int]:
