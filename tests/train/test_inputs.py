@@ -44,3 +44,14 @@ def test_a_rare_word_that_the_stream_has_not_stays_near():
     once = np.zeros(N)
     once[0] = 1
     assert float(inputs(once[:, None], stream=np.arange(1, N)).examples.max()) == pytest.approx(1 / RARE)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 0.1, -5.0])
+def test_what_never_changed_does_not_count_later(value):
+    found = inputs(np.stack([np.arange(N), np.full(N, value)], axis=1))
+    assert found.centre is not None
+    assert found.scale is not None
+    assert found.examples[:, 1].abs().max() == 0
+    later = (torch.tensor([3.0, 300.0]) - found.centre) / found.scale
+    assert later[0].abs() > 0.1
+    assert later[1].abs() < 1e-30

@@ -50,7 +50,7 @@ class Inputs:
         centre = scale = None
         examples = _tensor(pool.examples, device)
         if pool.kind == "features":
-            scale, centre = _scale_and_centre(examples[_tensor(stream, device)])
+            scale, centre = _scale_and_centre(examples[_tensor(stream, device)], examples[_tensor(labelled, device)])
             examples = (examples - centre) / scale
             test = None if test is None else (test - centre) / scale
         return Inputs(
@@ -89,15 +89,21 @@ class Inputs:
         )
 
 
-def _scale_and_centre(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Standard deviation and mean of each feature.
+def _scale_and_centre(rows: Tensor, labelled: Tensor) -> tuple[Tensor, Tensor]:
+    """Standard deviation and mean of each feature of the stream.
 
     A word that one row of n has would lie √n standard deviations from the mean, and the network would know the row by
     that word alone. So what is 0 or 1 is brought no further than 1 / `RARE` from its mean.
+
+    What never changes has taught the network nothing, and its weights are still those of chance: should it change when
+    the network is used, it must not count, and is divided by so much that it does not.
     """
     scale, centre = torch.std_mean(rows, dim=0, correction=0)
     two_valued = ((rows == 0) | (rows == 1)).all(0)
     scale = torch.where(two_valued, scale.clamp(min=RARE), scale)
+    constant = (rows == rows[0]).all(0) & (labelled == rows[0]).all(0)
+    centre = torch.where(constant, rows[0], centre)  # a mean is rounded
+    scale = torch.where(constant, torch.finfo(rows.dtype).max, scale)
     return torch.where(scale > 0, scale, 1.0), centre
 
 
