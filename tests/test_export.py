@@ -9,15 +9,19 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch import nn
 
 from cadr import export
-from cadr.cli.main import main
+from cadr.cli.main import main, parser
+from cadr.cli.run_flags import read_flat
+from cadr.config import Config
 from cadr.errors import ConfigError
+from cadr.evaluate import evaluate_run
 from cadr.evaluate.predict import predict_file
 from cadr.evaluate.predictor import Predictor
 from cadr.export import export_run
 from cadr.train import train
-from tests.evaluate.own_runs import NAMES, image_run, table, table_run, write_images
+from tests.evaluate.own_runs import COLUMNS, NAMES, image_run, table, table_run, write_csv, write_images
 from tests.train import tiny
 
 
@@ -145,6 +149,78 @@ def test_the_card_of_a_run_that_is_not_finished(tmp_path):
     assert "That was at step 20, and the model has been trained further since." in card
     for name, share in zip(("ant", "bee", "cat"), metrics[-1]["prior"], strict=True):
         assert re.search(rf"^\| {name} .* {100 * share:.1f} % \| [\d.]+ % \|$", card, re.MULTILINE)
+
+
+def interrupted(out, *arguments, model=None):
+    """A run that was stopped before its only evaluation."""
+    flags = ["--steps", "1000", "--evaluations", "1", "--log-every", "5", "--device", "cpu"]
+    config = Config.from_dict(read_flat(parser("train").parse_args(["train", *arguments, *flags])))
+    records = train(config, out, model=model)
+    for record in records:
+        if record["step"] == 10:
+            break
+    records.close()
+    assert {record["kind"] for record in tiny.metrics(out)} == {"train"}
+    return out
+
+
+def stopped(folder, *flags):
+    x, truth = table(90)
+    rows = [[*map(float, x[i]), NAMES[truth[i]] if i < 27 else ""] for i in range(90)]
+    data = write_csv(folder / "trees.csv", [*COLUMNS, "label"], rows)
+    return interrupted(folder / "run", str(data), *flags)
+
+
+def how_good(run, folder):
+    export_run(run, folder, ())
+    card = (folder / "MODEL_CARD.md").read_text()
+    assert "of 1000 steps: not finished" in card
+    return card[card.index("## How good it is") : card.index("The probabilities are")], card
+
+
+def test_the_card_of_a_run_that_was_never_judged_judges_it(tmp_path):
+    run = stopped(tmp_path)
+    scores = evaluate_run(run, device="cpu")
+    words, card = how_good(run, tmp_path / "out")
+    figures = f"Accuracy {scores['accuracy']:.1f} %, geometric mean of the recalls of the classes {scores['gm']:.1f} %"
+    assert f"{figures}, on {scores['examples']} examples: labels held out from training." in words
+    assert "That was at step" not in words
+    assert re.search(rf"^\| ash .* \| {scores['recall'][0]:.1f} % \|$", card, re.MULTILINE)
+
+
+def test_a_module_of_ones_own_stays_as_it_was_when_the_card_judges_it(tmp_path):
+    """ReMixMatch trains with a second head, which an exported model does without."""
+    write_images(tmp_path / "squares", 40)
+    labels = write_csv(
+        tmp_path / "labels.csv", ["file", "label"], [[f"{i:03}.png", "light" if i % 2 else "dark"] for i in range(16)]
+    )
+    first, again = (nn.Sequential(nn.Flatten(), nn.Linear(192, 2)) for _ in range(2))
+    flags = ["--labels", str(labels), "--algorithm", "remixmatch", "--batch", "4"]
+    run = interrupted(tmp_path / "run", str(tmp_path / "squares"), *flags, model=first)
+    export_run(run, tmp_path / "out", (), again)
+    assert "labels held out from training" in (tmp_path / "out" / "MODEL_CARD.md").read_text()
+    assert list(again.state_dict()) == ["1.weight", "1.bias"]
+
+
+@pytest.mark.parametrize("flags", [(), ("--validation", "0")])
+def test_the_card_of_a_run_that_cannot_be_judged_says_what_was_held_out(flags, tmp_path):
+    run = stopped(tmp_path, *flags)
+    held = 0 if flags else evaluate_run(run, device="cpu")["examples"]
+    if held:
+        (tmp_path / "trees.csv").unlink()
+    words, _ = how_good(run, tmp_path / "out")
+    reason = "is neither a file or folder nor a benchmark" if held else "has no test set, so there is nothing to"
+    assert "The run was stopped before it was judged, and it cannot be judged now" in words
+    assert reason in words
+    assert (f"It holds out {held} labels, on which `cadr evaluate` judges it" in words) is (held > 0)
+    assert ("So nobody knows." in words) is (held == 0)
+    assert "Accuracy" not in words
+
+
+def test_the_card_of_a_finished_run_that_held_out_nothing(tmp_path):
+    tiny.finish(tiny.config(10), tmp_path / "run", pool=tiny.pool(test=False))
+    export_run(tmp_path / "run", tmp_path / "out", ())
+    assert "Nothing was held out, so nobody knows." in (tmp_path / "out" / "MODEL_CARD.md").read_text()
 
 
 def test_the_card_says_what_calibration_has_changed(trees, tmp_path):

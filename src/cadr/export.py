@@ -76,7 +76,7 @@ def export_run(
     predictor, out = Predictor.load(run, model, "cpu"), Path(out)
     out.mkdir(parents=True, exist_ok=True)
     files = [file for name in formats for file in FORMATS[name](predictor, out)]
-    card = model_card(Path(run), predictor, [file.name for file in files])
+    card = model_card(Path(run), predictor, [file.name for file in files], model)
     return [*files, _write(out / "MODEL_CARD.md", card.encode())]
 
 

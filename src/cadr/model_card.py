@@ -1,13 +1,19 @@
-"""A model card in Markdown: everything in it is read from the run."""
+"""A model card in Markdown: everything in it is read from the run, which is judged first if it never was."""
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from cadr.config import name_of
+from cadr.data import validation
 from cadr.data.sources.columns import apart
+from cadr.errors import CadrError
 from cadr.evaluate.predictor import Predictor
+from cadr.evaluate.run import evaluate_run
 from cadr.train.folder import RunFolder
 from cadr.train.judged import caution, over_classes
 from cadr.train.result import describe_run
@@ -16,13 +22,17 @@ from cadr.words import counted, percent
 _JUDGED = {"test": "the test set", "held_out": "training rows held out", "validation": "labels held out from training"}
 
 
-def model_card(run: Path, predictor: Predictor, files: list[str]) -> str:
+def model_card(run: Path, predictor: Predictor, files: list[str], model: nn.Module | None) -> str:
+    """`model` is the module of the user's own that the run was trained with, if it was."""
     spec, config = predictor.spec, predictor.config
     network = "a module of the user's own" if config.model is None else name_of(config.model)
     facts = describe_run(config, Path(config.data).name, network, None)
     # An interrupted run has records of steps beyond its checkpoint, which will be done again, or was judged before it.
     records = [record for record in RunFolder(run).records() if record["step"] <= predictor.step]
     last = next((record for record in reversed(records) if record["kind"] == "evaluation"), None)
+    unknown = ""
+    if last is None:
+        last, unknown = _judged_now(run, predictor, model)
     prior = next((record["prior"] for record in reversed(records) if record["kind"] == "train"), None)
     labelled = sum(spec.labels)
     commit = f", cadr at commit {facts['commit']}" if facts["commit"] else ""
@@ -43,7 +53,8 @@ def model_card(run: Path, predictor: Predictor, files: list[str]) -> str:
             "",
             "## How good it is",
             "",
-            *_quality(predictor, last),
+            unknown if last is None else _accuracy(predictor, last),
+            *_calibration(predictor),
             "",
             "## How to use it",
             "",
@@ -122,21 +133,37 @@ def _steps(predictor: Predictor) -> str:
     return f"{steps} steps" if predictor.step == steps else f"{predictor.step} of {steps} steps: not finished"
 
 
-def _quality(predictor: Predictor, last: dict[str, Any] | None) -> list[str]:
-    calibration = predictor.calibration
-    lines = ["Nothing was held out, so nobody knows."]
-    if last is not None:
-        examples = sum(map(sum, last["confusion"]))
-        early = f"That was at step {last['step']}, and the model has been trained further since."
-        words = [
-            f"Accuracy {last['accuracy']:.1f} %, geometric mean of the recalls of {over_classes(last['recall'])} "
-            f"{last['gm']:.1f} %, on {counted(examples, 'example')}: {_JUDGED[last['on']]}.",
-            "" if last["step"] == predictor.step else early,
-            caution(last["accuracy"], examples, last["on"]),
-        ]
-        lines = [" ".join(filter(None, words))]
+def _judged_now(run: Path, predictor: Predictor, model: nn.Module | None) -> tuple[dict[str, Any] | None, str]:
+    """An evaluation of a run that was stopped before its first, or why there is none."""
+    if predictor.step == predictor.config.training.steps:
+        return None, "Nothing was held out, so nobody knows."
+    then = "So nobody knows."
+    try:
+        if (run / validation.FILE).exists():
+            held = counted(len(validation.read(run / validation.FILE)), "label")
+            then = f"It holds out {held}, on which `cadr evaluate` judges it where the data are as they were."
+        return evaluate_run(run, model=copy.deepcopy(model)), ""  # a copy: evaluating gives it back its training head
+    except (CadrError, OSError) as error:
+        reason = str(error).rstrip(".")
+        return None, f"The run was stopped before it was judged, and it cannot be judged now: {reason}. {then}"
+
+
+def _accuracy(predictor: Predictor, last: dict[str, Any]) -> str:
+    examples = sum(map(sum, last["confusion"]))
+    early = f"That was at step {last['step']}, and the model has been trained further since."
+    words = [
+        f"Accuracy {last['accuracy']:.1f} %, geometric mean of the recalls of {over_classes(last['recall'])} "
+        f"{last['gm']:.1f} %, on {counted(examples, 'example')}: {_JUDGED[last['on']]}.",
+        "" if last["step"] == predictor.step else early,
+        caution(last["accuracy"], examples, last["on"]),
+    ]
+    return " ".join(filter(None, words))
+
+
+def _calibration(predictor: Predictor) -> list[str]:
+    calibration, lines = predictor.calibration, []
     if calibration.changes and calibration.error_before is not None and calibration.error_after is not None:
-        lines += [
+        lines = [
             "",
             f"Probabilities are calibrated on {calibration.examples} held-out labels, weighted by the inverse of the "
             f"propensity of their class: expected calibration error {calibration.error_before:.1f} % before, "
