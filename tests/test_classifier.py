@@ -13,7 +13,7 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from cadr.algorithms import ALGORITHMS
-from cadr.classifier import CADRClassifier
+from cadr.classifier import CADRClassifier, _known
 from cadr.errors import DataError
 
 FAST: dict[str, Any] = {"batch": 8, "ratio": 2}
@@ -96,8 +96,36 @@ def test_pandas():
     labels = pd.Series(y).astype("Int64").replace(-1, pd.NA)
     model = CADRClassifier(steps=60, random_state=0, **FAST).fit(frame, labels)
     assert model.feature_names_in_.tolist() == list("abcde")
-    assert set(model.predict(frame)) <= {0, 1, 2}
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.classes_.dtype == model.predict(frame).dtype == np.int64
     assert model.score(frame, pd.Series(truth)) > 0.8
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "kind"),
+    [
+        ([1, 2, None], "Int64", "i"),
+        ([1, 2, 2], "Int64", "i"),
+        ([2**53, 2**53 + 1, None], "Int64", "i"),  # one and the same as floating point
+        ([1, 2, None], "UInt8", "i"),
+        ([1.5, 2.5, None], "Float64", "f"),
+        ([True, False, None], "boolean", "b"),
+        (["ash", "oak", None], "string", "U"),
+        ([1, 2, None], "category", "i"),
+        ([True, False, None], "category", "b"),
+        (["ash", "oak", None], "category", "U"),
+    ],
+)
+@pytest.mark.parametrize("shape", ["column", "array", "table"])
+@pytest.mark.filterwarnings("ignore:A column-vector y was passed")
+def test_labels_keep_the_kind_that_they_have_in_pandas(values, dtype, kind, shape):
+    pd = pytest.importorskip("pandas")
+    series = pd.Series(pd.Categorical(values) if dtype == "category" else pd.array(values, dtype=dtype))
+    y = {"column": series, "array": series.array, "table": series.to_frame("y")}[shape]
+    known, labels = _known(y, 3)
+    assert known.tolist() == [value is not None for value in values]
+    assert labels.dtype == {"i": np.int64, "f": np.float64, "b": np.bool_}.get(kind, labels.dtype)
+    assert (labels.dtype.kind, labels.tolist()) == (kind, [value for value in values if value is not None])
 
 
 def test_every_label_known_and_labels_as_floats_with_gaps():
@@ -174,6 +202,7 @@ def test_calibration_on_held_out_labels():
         (np.array(["a"] * 100 + [3] * 100, dtype=object), "all be strings or all be numbers"),
         (np.linspace(0, 1, 200), "continuous"),
         (np.full(200, np.inf), "infinity"),
+        ([1.0, None, np.inf, 2.0] * 50, "infinity"),
         (np.zeros(7), "inconsistent"),
     ],
 )

@@ -40,7 +40,8 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Rows are features (n, d), which are standardised, or uint8 images (n, h, w, c). A label is missing where `y` is −1,
     or None or NaN; among text also where it is blank, which scikit-learn's own splitting into folds takes and None it
-    does not. What is left None is chosen by the data.
+    does not. Columns of pandas keep their kind: whole numbers with gaps (Int64, categories) are whole numbers in
+    `classes_`. What is left None is chosen by the data.
 
     Parameters: `algorithm` is a method's name, `model` a network's; `steps`, `batch` (labelled rows a step), `ratio`
     (unlabelled rows for each) and `lr` are those of training; `validation` is the share of the labels that is held out
@@ -181,7 +182,7 @@ def _numeric(X: NDArray[Any]) -> NDArray[np.float32]:
 
 def _known(y: Any, n: int) -> tuple[NDArray[np.bool_], NDArray[Any]]:
     """Which rows have a label, and those labels."""
-    y = column_or_1d(y, warn=True)
+    y = column_or_1d(_with_own_kinds(y), warn=True)
     if len(y) != n:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: {[n, len(y)]}")
     if y.dtype.kind == "O":
@@ -190,16 +191,24 @@ def _known(y: Any, n: int) -> tuple[NDArray[np.bool_], NDArray[Any]]:
         if values.dtype.kind == "U" and not all(isinstance(value, str) for value in y[known]):
             raise DataError("labels should all be strings or all be numbers, y holds both")
     elif y.dtype.kind == "f":
-        if np.isinf(y).any():
-            raise DataError("Input y contains infinity; a missing label is −1 or NaN")
         known = ~np.isnan(y) & (y != MISSING)
         values = y[known]
     else:
         known = ~np.isin(y, [*NO_LABEL]) if y.dtype.kind == "U" else y != MISSING
         values = y[known]
+    if values.dtype.kind == "f" and np.isinf(values).any():
+        raise DataError("Input y contains infinity; a missing label is −1 or NaN")
     if not known.any():
         raise DataError("every label in y is missing; label at least one row of each class")
     return known, values
+
+
+def _with_own_kinds(y: Any) -> Any:
+    """Columns of types that only pandas has, as objects: scikit-learn would make floats of whole numbers and truths."""
+    if not hasattr(y, "astype"):
+        return y
+    kinds = y.dtypes if y.ndim == 2 and hasattr(y, "dtypes") else [y.dtype]  # of a table, or of a column
+    return y if all(isinstance(kind, np.dtype) for kind in kinds) else y.astype(object)
 
 
 def _is_missing(value: Any) -> bool:
