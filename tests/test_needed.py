@@ -7,17 +7,15 @@ import pytest
 from cadr.data import open_data
 from cadr.errors import MissingPackageError
 from cadr.evaluate.report.page import render
-from cadr.needed import is_here, needed
+from cadr.needed import needed
 
 
 def test_what_is_there_is_given():
     assert needed("json", "this") is sys.modules["json"]
-    assert is_here("json")
 
 
 def test_what_is_not_there_is_named_as_it_is_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    assert not is_here("sklearn.datasets")
     with pytest.raises(MissingPackageError, match=r"^this needs the package scikit-learn: pip install scikit-learn$"):
         needed("sklearn.datasets", "this")
 

@@ -142,9 +142,10 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "device": self.device,
         }
         config = Config.from_dict(flat)
-        if "target_prior" not in given and takes_target(type(config.algorithm)) and (shares := diagnosed_target(pool)):
-            return Config.from_dict({**flat, "target_prior": shares})
-        return config
+        if "target_prior" in given or not takes_target(type(config.algorithm)):
+            return config
+        shares = diagnosed_target(pool).shares
+        return config if shares is None else Config.from_dict({**flat, "target_prior": shares})
 
     def _examples(self, X: Any, reset: bool) -> NDArray[Any]:
         """float32 (n, d) or uint8 (n, h, w, 3), checked as scikit-learn checks."""

@@ -19,12 +19,3 @@ def needed(module: str, what: str, extra: str | None = None) -> Any:
         package = _INSTALLED_AS.get(package, package)
         install = f"'cadr[{extra}]'" if extra else package
         raise MissingPackageError(f"{what} needs the package {package}: pip install {install}") from None
-
-
-def is_here(module: str) -> bool:
-    """Whether it can be imported."""
-    try:
-        import_module(module)
-    except ImportError:
-        return False
-    return True

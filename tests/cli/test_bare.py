@@ -6,9 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from cadr.algorithms import CADR, FixMatch
-from cadr.cli.own_data import undiagnosed
-from cadr.config import Config
+from cadr.cli.own_data import settle
 
 PROGRAM = """
 import sys
@@ -19,7 +17,10 @@ from cadr.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
 TINY = ["--steps", "4", "--batch", "4", "--ratio", "2", "--evaluations", "2", "--hidden", "8", "--model", "mlp"]
-EQUAL = "The classes are taken to be equally frequent; to have their shares diagnosed, pip install scikit-learn."
+EQUAL = (
+    "The classes are taken to be equally frequent: nothing is here to estimate their shares with (pip install "
+    "scikit-learn). Give --target-prior if you know better."
+)
 
 
 @pytest.fixture(scope="module")
@@ -58,15 +59,16 @@ def test_a_comparison_says_it_too(folder):
 
 
 @pytest.mark.parametrize("package", ["sklearn.linear_model", "threadpoolctl"])
-def test_it_is_said_of_runs_that_would_have_been_told_the_shares(monkeypatch, package):
+def test_it_is_said_of_runs_that_would_have_been_told_the_shares(monkeypatch, package, folder):
     monkeypatch.setitem(sys.modules, package, None)
-    assert undiagnosed([Config("mine.npz", CADR())]) == [EQUAL]
-    others = [
-        Config("mine.npz", FixMatch()),
-        Config("mine.npz", CADR(target_prior=(0.3, 0.7))),
-        Config("stl10", CADR()),
-    ]
-    assert undiagnosed(others) == []
+    monkeypatch.chdir(folder)
+
+    def said(**flat):
+        return settle({"data": "mine.npz", **flat}, folder / "new")[2]
+
+    assert EQUAL in said(algorithm="cadr")
+    assert EQUAL not in said(algorithm="fixmatch")
+    assert EQUAL not in said(algorithm="cadr", target_prior=[0.3, 0.7])
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def configs_of(arguments):
     parser = Parser()
     compare.add(parser.add_subparsers())
     namespace = parser.parse_args(arguments)
-    return {name: config.algorithm for name, config in compare.read_configs(namespace)}, not_concerned(namespace)
+    return {name: config.algorithm for name, config in compare.read_configs(namespace)[0]}, not_concerned(namespace)
 
 
 SHARES = ["--target-prior", *"1112111111"]
@@ -117,7 +117,7 @@ def test_a_recipe_is_compared_with_each_algorithm_taking_what_it_has(tmp_path, c
 
 def test_without_a_test_set_there_is_nothing_to_compare(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    np.savez("mine.npz", x=np.arange(40.0, dtype=np.float32).reshape(20, 2), y=np.array([0, 1] * 10))
+    np.savez("mine.npz", x=np.arange(40.0, dtype=np.float32).reshape(20, 2), y=np.array([0, 1] * 9 + [-1, -1]))
     assert main(["compare", "mine.npz", *TINY, "--seeds", "1", "--validation", "0"]) == 2
     assert "no test set" in capsys.readouterr().err
 
@@ -178,7 +178,7 @@ def test_own_data_are_not_trained_on_for_as_long_as_a_benchmark(tmp_path, monkey
     parser = Parser()
     subparsers = parser.add_subparsers()
     compare.add(subparsers)
-    configs = compare.read_configs(parser.parse_args(["compare", "mine.npz", "--seeds", "1", "--lr", "0.2"]))
+    configs, _ = compare.read_configs(parser.parse_args(["compare", "mine.npz", "--seeds", "1", "--lr", "0.2"]))
     assert {config.training.steps for _, config in configs} == {500}
     assert {config.optimiser.lr for _, config in configs} == {0.2}
 
@@ -191,9 +191,9 @@ def test_methods_that_take_class_shares_are_told_those_diagnosed(tmp_path, monke
     parser = Parser()
     compare.add(parser.add_subparsers())
     arguments = ["compare", "mine.npz", "--seeds", "1", "--algorithms", "fixmatch", "cap", "cai", "cadr"]
-    found = {name: config.algorithm for name, config in compare.read_configs(parser.parse_args(arguments))}
+    found = {name: config.algorithm for name, config in compare.read_configs(parser.parse_args(arguments))[0]}
     assert found["cadr"].target_prior == found["cap"].target_prior == pytest.approx((0.9, 0.1), abs=0.05)
     assert found["fixmatch"].target_prior == ()
     given = [*arguments[:5], "cap", "cadr", "--target-prior", "1", "1"]
-    found = {name: config.algorithm for name, config in compare.read_configs(parser.parse_args(given))}
+    found = {name: config.algorithm for name, config in compare.read_configs(parser.parse_args(given))[0]}
     assert found["cadr"].target_prior == (1.0, 1.0)

@@ -7,9 +7,11 @@ import pytest
 from PIL import Image
 
 from cadr.cli.main import main
+from cadr.models import MODELS
 from tests.evaluate.own_runs import COLUMNS, TINY, image_run, table, table_run, write_csv, write_images
 
-ROWS = [[float(i), float(i % 3), "yes" if i % 2 else "no"] for i in range(12)]
+WHOLE = [[float(i), float(i % 3), "yes" if i % 2 else "no"] for i in range(12)]
+ROWS = [*WHOLE[:9], *([*row[:2], ""] for row in WHOLE[9:])]
 
 
 @pytest.fixture(scope="module")
@@ -94,9 +96,32 @@ def test_row_numbers_are_no_feature(name, tmp_path, capsys):
     assert (tmp_path / "p.csv").read_text().splitlines()[1].startswith("0,")
 
 
-def test_no_label_missing_is_no_mistake(tmp_path, capsys):
-    data = write_csv(tmp_path / "mine.csv", ["a", "b", "label"], ROWS)
-    assert main(["train", str(data), *TINY, "--out", str(tmp_path / "run")]) == 0
+@pytest.mark.parametrize("command", ["train", "compare"])
+@pytest.mark.parametrize("model", [name for name in MODELS if name != "mlp"])
+def test_a_network_for_pictures(command, model, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_csv(tmp_path / "mine.csv", ["a", "b", "label"], ROWS)
+    assert f"{model} looks at pictures, but mine holds features; use mlp" in failed(
+        capsys, [command, "mine.csv", *TINY, "--model", model, "--out", "run"]
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.csv"]
+
+
+@pytest.mark.parametrize("command", ["train", "compare"])
+@pytest.mark.parametrize("data", ["mine.csv", "digits"])
+def test_no_label_missing(command, data, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_csv(tmp_path / "mine.csv", ["a", "b", "label"], WHOLE)
+    assert main([command, data, *TINY, "--out", "run"]) == 2
+    said = capsys.readouterr().err
+    assert "no label is missing, so there is nothing to learn from but the labels; leave some out" in said
+    assert len(said.strip().splitlines()) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.csv"]
+
+
+def test_no_label_missing_is_no_mistake_where_only_labels_are_learned(tmp_path, capsys):
+    data = write_csv(tmp_path / "mine.csv", ["a", "b", "label"], WHOLE)
+    assert main(["train", str(data), *TINY, "--algorithm", "supervised", "--out", str(tmp_path / "run")]) == 0
     assert "2 classes" in capsys.readouterr().out
 
 

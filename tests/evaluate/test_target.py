@@ -28,25 +28,38 @@ def blobs(shares, labels_of, apart=4.0, n=1200, seed=0):
 
 def test_the_shares_of_all_rows():
     pool, truth = blobs([0.7, 0.2, 0.1], [15, 15, 15])
-    target = diagnosed_target(pool)
+    target = diagnosed_target(pool).shares
     assert target is not None
     assert target == pytest.approx(np.bincount(truth) / len(truth), abs=0.03)
     assert sum(target) == pytest.approx(1, abs=1e-3)
 
 
 def test_nothing_where_the_labels_cannot_tell():
-    assert diagnosed_target(blobs([0.7, 0.2, 0.1], [15, 15, 1])[0]) is None  # one label
-    assert diagnosed_target(blobs([0.5, 0.3, 0.2], [30, 30, 30], apart=0.0)[0]) is None  # nothing to tell apart by
-    everything = blobs([0.5, 0.5], [600, 600], n=600)[0]
-    assert diagnosed_target(everything) is None  # no label is missing
+    few = diagnosed_target(blobs([0.7, 0.2, 0.1], [15, 15, 1])[0])
+    assert (few.shares, few.why) == (None, "shares cannot be estimated with so few labels of 'c'")
+    alike = diagnosed_target(blobs([0.5, 0.3, 0.2], [30, 30, 30], apart=0.0)[0])
+    assert alike.shares is None
+    assert alike.why.startswith("a linear classifier hardly tells them apart")
+    everything = diagnosed_target(blobs([0.5, 0.5], [600, 600], n=600)[0])  # no label is missing
+    assert (everything.shares, everything.why) == (None, "these labels say nothing of their shares")
+
+
+def test_a_single_label_of_a_class_where_labels_show_no_bias():
+    """Nothing can be said of the class; but its share of the labels is a better guess than a third."""
+    pool, _ = blobs([0.83, 0.15, 0.02], [83, 15, 1])
+    target = diagnosed_target(pool)
+    assert target.shares == pytest.approx([83 / 99, 15 / 99, 1 / 99], abs=1e-4)
+    assert target.why == "as they are among the labels, which show no sign of bias"
 
 
 def test_equal_shares_stand_until_the_labels_refute_them():
     """A noisy estimate of equal shares is worse than equal shares."""
     for seed in range(5):
-        assert diagnosed_target(blobs([0.25] * 4, [20, 10, 5, 3], seed=seed)[0]) is None
+        equal = diagnosed_target(blobs([0.25] * 4, [20, 10, 5, 3], seed=seed)[0])
+        assert (equal.shares, equal.why) == (None, "the labels do not refute it")
     target = diagnosed_target(blobs([0.4, 0.2, 0.2, 0.2], [20, 10, 5, 3])[0])
-    assert target == pytest.approx([0.4, 0.2, 0.2, 0.2], abs=0.04)
+    assert target.shares == pytest.approx([0.4, 0.2, 0.2, 0.2], abs=0.04)
+    assert target.why == "as cadr diagnose estimates them"
 
 
 @pytest.mark.parametrize(("away", "equal"), [(-1.4, False), (-1.3, True), (0.5, True), (1.3, True), (1.4, False)])
@@ -63,7 +76,7 @@ def test_four_intervals_are_to_hold_at_once(away, equal):
 def test_labels_may_say_alone_that_shares_are_not_equal():
     """More than a third of all rows has a label of the first class, and no classifier is needed to see that."""
     pool, _ = blobs([0.5, 0.25, 0.25], [500, 5, 5])
-    assert diagnosed_target(pool) == pytest.approx([0.5, 0.25, 0.25], abs=0.05)
+    assert diagnosed_target(pool).shares == pytest.approx([0.5, 0.25, 0.25], abs=0.05)
 
 
 def test_who_is_told():

@@ -84,16 +84,13 @@ def _algorithms(parser: Parser, arguments: list[str]) -> dict[str, type[Any]]:
 
 def run(namespace: Namespace) -> int:
     from cadr.cli.main import INTERRUPTED
-    from cadr.cli.own_data import undiagnosed
-    from cadr.cli.recipe_file import is_recipe
     from cadr.cli.run_flags import stem
     from cadr.cli.runs import Job, finish
     from cadr.cli.shared_flags import not_concerned
     from cadr.train.judged import caution_about_differences, examples_judged
 
-    configs = read_configs(namespace)
-    own = [] if is_recipe(namespace.data) else undiagnosed([config for _, config in configs])
-    for words in [*not_concerned(namespace), *own]:
+    configs, chosen = read_configs(namespace)
+    for words in [*not_concerned(namespace), *chosen]:
         print(words, flush=True)
     folder = namespace.out or Path("runs") / f"compare-{stem(namespace.data)}"
     jobs = [Job(config, folder / f"{name}-seed{config.training.seed}") for name, config in configs]
@@ -111,8 +108,11 @@ def run(namespace: Namespace) -> int:
     return 0
 
 
-def read_configs(namespace: Namespace) -> list[tuple[str, Any]]:
-    """One configuration per algorithm and seed; each algorithm takes the flags and recipe values that it has."""
+def read_configs(namespace: Namespace) -> tuple[list[tuple[str, Any]], list[str]]:
+    """One configuration per algorithm and seed; each algorithm takes the flags and recipe values that it has.
+
+    And what to say of what the data have decided.
+    """
     from dataclasses import fields
 
     from cadr.cli.own_data import complete
@@ -123,8 +123,9 @@ def read_configs(namespace: Namespace) -> list[tuple[str, Any]]:
 
     flat = read_flat(namespace)
     chosen: dict[str, dict[str, Any]] = {}
+    words: list[str] = []
     if not is_recipe(namespace.data):
-        flat, chosen = complete(flat, namespace.algorithms)
+        flat, chosen, words = complete(flat, namespace.algorithms)
     first = flat.get("seed", Training.seed)
     owned = {f.name for kind in CHOICES["algorithm"].values() for f in fields(kind)}
     shared = {key: value for key, value in flat.items() if key not in owned}
@@ -133,7 +134,7 @@ def read_configs(namespace: Namespace) -> list[tuple[str, Any]]:
         own = chosen.get(name, {}) | settings
         for seed in range(first, first + namespace.seeds):
             configs.append((name, Config.from_dict({**shared, **own, "algorithm": name, "seed": seed})))
-    return configs
+    return configs, words
 
 
 def show(results: dict[str, list[dict[str, Any]]], baseline: str) -> None:

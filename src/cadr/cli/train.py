@@ -50,7 +50,7 @@ def _prepare(parser: Parser, arguments: list[str]) -> None:
 
 def run(namespace: Namespace) -> int:
     from cadr.cli.main import INTERRUPTED
-    from cadr.cli.own_data import choices_in_words, settle
+    from cadr.cli.own_data import settle
     from cadr.cli.progress import follow
     from cadr.cli.recipe_file import is_recipe
     from cadr.cli.run_flags import default_out, read_flat
@@ -63,9 +63,9 @@ def run(namespace: Namespace) -> int:
     config = Config.from_dict(flat)
     out = namespace.out or default_out(namespace.data, config)
     _check_free(out)
-    config, pool = (config, None) if is_recipe(namespace.data) else settle(flat, out)
-    if pool is not None:
-        print(*choices_in_words(flat, config, pool), sep="\n", flush=True)
+    config, pool, chosen = (config, None, []) if is_recipe(namespace.data) else settle(flat, out)
+    for line in chosen:
+        print(line, flush=True)
     stop_politely()
     try:
         result = follow(train(config, out, pool))["result"]

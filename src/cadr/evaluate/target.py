@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from statistics import NormalDist
 
 from cadr.algorithms.base import Algorithm
 from cadr.algorithms.class_aware import ClassAwarePropensity
 from cadr.data.pool import Pool
+from cadr.data.reason import listed
 from cadr.errors import DataError
 from cadr.evaluate.diagnosis_result import WEAK, Diagnosis
 
 _DIGITS = 4
 _TAIL = 0.05  # outside of an interval on either side
+_DIAGNOSED = "as cadr diagnose estimates them"
+_OF_LABELS = "as they are among the labels, which show no sign of bias"
 
 
 def takes_target(algorithm: type[Algorithm]) -> bool:
@@ -19,22 +24,42 @@ def takes_target(algorithm: type[Algorithm]) -> bool:
     return issubclass(algorithm, ClassAwarePropensity)
 
 
-def diagnosed_target(pool: Pool) -> list[float] | None:
-    """The classes' shares of all rows, as diagnosed, where that refutes equal ones.
+@dataclass(frozen=True)
+class Target:
+    """Shares of all rows that predictions are drawn to, or None for equal ones, as the paper presumes; and why."""
 
-    None where equal shares, which the paper presumes, are as good a guess as any: where they lie in the interval of
-    every class, and where the labels cannot tell (a class with a single one, classes that a linear classifier hardly
-    tells apart). None, too, on a machine that can train but has no scikit-learn to diagnose with.
+    shares: list[float] | None
+    why: str
+
+
+def diagnosed_target(pool: Pool) -> Target:
+    """The classes' shares as diagnosed, where that refutes equal ones.
+
+    A class with a single label has none that could be estimated: then the shares are those of the labels, if these show
+    no sign of bias. Otherwise equal shares are as good a guess as any; so they are where they lie in the interval of
+    every class, and where a linear classifier hardly tells the classes apart.
     """
     try:
         from cadr.evaluate.diagnosis import diagnose
 
         diagnosis = diagnose(pool)
-    except (DataError, ImportError):
-        return None
-    shares = [c.prior for c in diagnosis.classes if c.flag != "not estimable" and c.prior]
-    if diagnosis.separability < WEAK or len(shares) < pool.num_classes or _may_be_equal(diagnosis):
-        return None
+    except ImportError:
+        return Target(None, "nothing is here to estimate their shares with (pip install scikit-learn)")
+    except DataError:
+        return Target(None, "these labels say nothing of their shares")
+    unknown = [c.name for c in diagnosis.classes if c.flag == "not estimable" or not c.prior]
+    if diagnosis.separability < WEAK:
+        return Target(None, "a linear classifier hardly tells them apart, so that their shares cannot be estimated")
+    if unknown and not diagnosis.missing_at_random:
+        return Target(None, f"shares cannot be estimated with so few labels of {listed(unknown)}")
+    if _may_be_equal(diagnosis):
+        return Target(None, "the labels do not refute it")
+    if unknown:
+        return Target(_rounded(c.labelled_share for c in diagnosis.classes), _OF_LABELS)
+    return Target(_rounded(c.prior or 0.0 for c in diagnosis.classes), _DIAGNOSED)
+
+
+def _rounded(shares: Iterable[float]) -> list[float]:
     return [max(round(share, _DIGITS), 10.0**-_DIGITS) for share in shares]
 
 
