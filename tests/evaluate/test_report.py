@@ -5,7 +5,6 @@ import html
 import json
 import re
 import shlex
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,14 +22,11 @@ from cadr.evaluate.report import write_report
 from cadr.evaluate.report.reproduce import command, settings
 from cadr.train import train
 from cadr.train.judged import wilson
+from tests.evaluate.reports import config, own_pool, plain, written
 from tests.train import tiny
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&\u202e\x07"
 BROKEN = "\udcff"  # a byte of a file name that is no UTF-8
-
-
-def config(steps=60):
-    return tiny.config(steps, checkpoint_seconds=60.0)
 
 
 @pytest.fixture(scope="module")
@@ -38,18 +34,6 @@ def run(tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "clouds-cadr"
     tiny.finish(config(), out)
     return out
-
-
-def written(runs, folder, **options):
-    chosen: dict[str, Any] = {"pool": tiny.pool(), "device": "cpu"} | options
-    problems = write_report(runs, folder / "report.html", **chosen)
-    return (folder / "report.html").read_text(), problems
-
-
-def plain(page):
-    """The words of a page."""
-    page = re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
 
 
 def test_a_report_has_every_part(run, tmp_path):
@@ -213,17 +197,6 @@ def test_figures_of_an_interrupted_run_are_of_its_checkpoint(tmp_path):
     figures = f"{again['accuracy']:.1f} {again['gm']:.1f} {min(again['recall']):.1f}"
     assert f"stopped cadr {figures} 45 test 25" in plain(page)
     assert "it is at step 25 of 60" in page
-
-
-def own_pool(counts=(60, 30, 1), n=300):
-    """Three clouds, labelled unequally often, without a test set."""
-    generator = np.random.default_rng(1)
-    truth = np.arange(n) % 3
-    labels = np.full(n, -1)
-    for c, count in enumerate(counts):
-        labels[np.flatnonzero(truth == c)[:count]] = c
-    examples = (generator.normal(size=(n, 4)) + 4 * np.eye(3, 4)[truth]).astype(np.float32)
-    return Pool(examples, labels, ("ant", "bee", "cat"), "mine")
 
 
 def test_labels_held_out_are_weighted_by_the_propensities_of_the_diagnosis(tmp_path):

@@ -35,6 +35,7 @@ from cadr.evaluate.report.sections import (
 )
 from cadr.evaluate.report.tables import by_class, summary
 from cadr.evaluate.report.to_label import check_free, write_to_label
+from cadr.train import checkpoint
 from cadr.train.prepare import fingerprint
 
 EXAMPLES = 12
@@ -81,6 +82,8 @@ def write_report(
         )
     written = [Path(out)] if to_label is None else [Path(out), Path(to_label)]
     _spare_the_data(read, written)
+    if len(read) == 1:  # a page on a single run that no other command takes any more would look as if all were well
+        checkpoint.newest(read[0].path)
     if to_label is not None:
         check_free(Path(to_label), Path(out))
     for path in written:
