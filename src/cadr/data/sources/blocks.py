@@ -27,6 +27,7 @@ from cadr.data.sources.label_names import Names, names_of_numbers, names_of_text
 from cadr.data.sources.labels import whole_numbers
 from cadr.data.sources.unseen import Unseen
 from cadr.errors import DataError
+from cadr.words import counted
 
 IMAGES = 512  # decoded together
 ROWS = 8192  # of an array taken together, at most
@@ -46,12 +47,28 @@ class Wanted:
     label_column: str = "label"
     image_size: int | None = None  # to which images of other sizes are brought
 
+    @property
+    def images(self) -> bool:
+        return len(self.shape) == 3
+
     def check(self, name: str, examples: NDArray[Any]) -> None:
+        if (examples.ndim == 4) != self.images:
+            raise self.other_kind(f"{name} holds {_shown(examples.shape[1:])}")
         if examples.shape[1:] != self.shape:
             raise PredictionDataError(
                 f"{name}: the model was trained on {_shown(self.shape)}, these are {_shown(examples.shape[1:])}"
-                + ("; train with --image-size to allow for other sizes" if len(examples.shape) == 4 else "")
+                + ("; train with --image-size to allow for other sizes" if self.images else "")
             )
+
+    def other_kind(self, found: str) -> PredictionDataError:
+        """Images were found where features are wanted, or the other way round; no size would help."""
+        if self.images:
+            trained, other = _shown(self.shape), "features"
+        else:
+            trained, other = f"{'an array' if self.columns is None else 'a table'} of {_shown(self.shape)}", "images"
+        return PredictionDataError(
+            f"{found}, but the model was trained on {trained}; give data like those, or a model trained on {other}"
+        )
 
 
 class Block(NamedTuple):
@@ -84,17 +101,16 @@ def open_blocks(spec: str, wanted: Wanted, labels: Path | None = None, root: str
         return _array(spec, pool.examples, names_of_numbers(pool.labels, pool.class_names, wanted.class_names), wanted)
     if not path.exists():
         raise PredictionDataError(f"{spec} is neither a file or folder nor a benchmark ({', '.join(BENCHMARKS)})")
-    images = len(wanted.shape) == 3
     suffix = path.suffix.lower()
     if path.is_dir():
-        if not images:
-            raise PredictionDataError(f"{spec} is a folder, but the model was trained on {_shown(wanted.shape)}")
+        if not wanted.images:
+            raise wanted.other_kind(f"{spec} is a folder, which is read as images")
         return _folder(path, labels, wanted)
     if labels is not None and suffix != ".npy":
         raise PredictionDataError(f"{spec} holds its own labels; --labels is for a folder of images or an .npy file")
     if suffix in (*CSV_SUFFIXES, ".parquet", ".pq"):
-        if images:
-            raise PredictionDataError(f"{spec} is a table, but the model was trained on {_shown(wanted.shape)}")
+        if wanted.images:
+            raise wanted.other_kind(f"{spec} is a table")
         return (table_blocks.open_csv if suffix in CSV_SUFFIXES else table_blocks.open_parquet)(path, wanted)
     if suffix == ".npy":
         array = read_npy(path)
@@ -203,4 +219,4 @@ def check_finite(name: str, examples: NDArray[Any], start: int) -> None:
 def _shown(shape: tuple[int, ...]) -> str:
     if len(shape) == 3:
         return f"images of {shape[1]}×{shape[0]} pixels"
-    return f"{shape[0]} features" if len(shape) == 1 else f"arrays of shape {shape}"
+    return counted(shape[0], "feature") if len(shape) == 1 else f"arrays of shape {shape}"
