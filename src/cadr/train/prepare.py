@@ -23,6 +23,7 @@ from cadr.errors import ConfigError, DataError
 from cadr.models import MLP, MODELS, choose
 from cadr.train.auxiliary import widen
 from cadr.train.folder import RunFolder
+from cadr.train.whereabouts import located
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +68,7 @@ def restore(folder: RunFolder, pool: Pool | None, model: nn.Module | None, devic
     config = folder.config()
     if config is None:
         raise ConfigError(f"{folder.path} is not a run: it holds no config.toml.")
-    return _open(config, folder, pool, model, device)
+    return _open(located(config, folder.path), folder, pool, model, device)
 
 
 def _open(config: Config, folder: RunFolder, pool: Pool | None, model: nn.Module | None, device: str) -> Prepared:
