@@ -7,13 +7,20 @@ from collections.abc import Mapping, Sequence
 from cadr.evaluate.report.labels import Labels
 from cadr.evaluate.report.look import Look
 from cadr.evaluate.report.run import Run, clean
+from cadr.evaluate.target import takes_target
 from cadr.train.judged import caution_about_bias, caution_about_number, over_classes, weighted_accuracy
+from cadr.train.record import Record
+
+_BIAS_ALONE = (
+    "Weighted by 1/propensity no single answer is better, so the bias of the labels may be all there is to it."
+)
 
 
 def notes(runs: Sequence[Run], labels: Mapping[str, Labels], looks: Mapping[str, Look]) -> list[str]:
     """`labels` and `looks` are by the name of a run, of those whose data could be opened."""
     return [
         *_few_judged(runs),
+        *_worse_than_a_guess(runs, labels),
         *_weighted(runs, labels),
         *_exchanged(runs, looks),
         *_unfinished(runs),
@@ -32,6 +39,47 @@ def _few_judged(runs: Sequence[Run]) -> list[str]:
             found.append(f"Accuracy of {run.name} is {accuracy:.1f} %. {words}")
     biases = dict.fromkeys(caution_about_bias(where) for where in on)  # once for all runs
     return [*found, *filter(None, biases)]
+
+
+def _worse_than_a_guess(runs: Sequence[Run], labels: Mapping[str, Labels]) -> list[str]:
+    """Figures are compared as they are written: 33.3 % is not below 33.3 %, whatever the digits that are not shown."""
+    found = []
+    for run in runs:
+        last = run.last_evaluation
+        if last is None:
+            continue
+        judged = [sum(row) for row in last["confusion"]]
+        most = max(judged)
+        accuracy, guess = round(last["accuracy"], 1), round(100 * most / sum(judged), 1)
+        if accuracy >= guess:
+            continue
+        always = clean(run.spec.class_names[judged.index(most)])
+        found.append(
+            f"The last accuracy of {run.name}, {accuracy:.1f} %, is below the {guess:.1f} % that always answering "
+            f"{always} would reach on the {run.judged_on} examples. "
+            + (_BIAS_ALONE if _is_better_weighted(last, labels.get(run.name)) else _presumed(run))
+        )
+    return found
+
+
+def _is_better_weighted(last: Record, labels: Labels | None) -> bool:
+    """Whether the commonest class is no better an answer where classes count as in all rows."""
+    if last["on"] != "validation" or labels is None or not labels.diagnosed:
+        return False
+    rows = [sum(row) / phi for row, phi in zip(last["confusion"], labels.propensity.tolist(), strict=True)]
+    guess: float = 100 * max(rows) / sum(rows)
+    return weighted_accuracy(last["confusion"], labels.propensity.tolist()) >= guess
+
+
+def _presumed(run: Run) -> str:
+    """What a run takes the classes' shares for, which it may have taken wrongly."""
+    if not takes_target(type(run.config.algorithm)):
+        return "See what cadr diagnose says of the labels."
+    shares = "those of its --target-prior" if run.config.algorithm.target_prior else "equal ones"
+    return (
+        f"The run presumes class shares, {shares}: see whether cadr diagnose estimates others, and train with "
+        "--target-prior if so, or if you know better."
+    )
 
 
 def _weighted(runs: Sequence[Run], labels: Mapping[str, Labels]) -> list[str]:
