@@ -55,7 +55,9 @@ def diagnosed_target(pool: Pool) -> Target:
     if _may_be_equal(diagnosis):
         return Target(None, "the labels do not refute it")
     if unknown:
-        return Target(_rounded(c.labelled_share for c in diagnosis.classes), _OF_LABELS)
+        classes = diagnosis.classes
+        # as Laplace's rule has it: what was met once may be a good deal more frequent than once in so many
+        return Target(_rounded((c.labels + 1) / (diagnosis.labelled + len(classes)) for c in classes), _OF_LABELS)
     return Target(_rounded(c.prior or 0.0 for c in diagnosis.classes), _DIAGNOSED)
 
 
