@@ -267,7 +267,7 @@ def test_labels_may_stand_in_another_column(squares, trees, tmp_path, capsys):
 
 def test_an_uncalibrated_run_says_so(tmp_path, capsys):
     x, truth = table(40)
-    np.savez(tmp_path / "mine.npz", x=x, y=truth)
+    np.savez(tmp_path / "mine.npz", x=x, y=np.where(np.arange(40) < 30, truth, -1))
     steps = ["--steps", "4", "--batch", "4", "--ratio", "1", "--evaluations", "1", "--validation", "0"]
     assert main(["train", str(tmp_path / "mine.npz"), *steps, "--out", str(tmp_path / "run")]) == 0
     assert main(["predict", str(tmp_path / "run"), str(tmp_path / "mine.npz"), "--out", str(tmp_path / "p.csv")]) == 0
