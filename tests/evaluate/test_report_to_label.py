@@ -154,8 +154,8 @@ def test_where_nothing_is_to_be_labelled_no_table_is_written(squares, tmp_path, 
     assert "No unlabelled example was looked at" in capsys.readouterr().err
     own_runs.write_images(tmp_path / "pictures", 16)
     labels = squares.parent / "labels.csv"
-    run = ["train", str(tmp_path / "pictures"), "--labels", str(labels), *own_runs.TINY, "--out", str(tmp_path / "run")]
-    assert main(run) == 0
+    flags = ["--labels", str(labels), "--algorithm", "supervised", *own_runs.TINY, "--out", str(tmp_path / "run")]
+    assert main(["train", str(tmp_path / "pictures"), *flags]) == 0
     assert main(["report", str(tmp_path / "run"), *outs]) == 2
     assert "Every example has a label." in capsys.readouterr().err
     assert not (tmp_path / "ask.csv").exists()
