@@ -214,6 +214,7 @@ def test_rows_outside_the_stream_are_left_out():
     [
         (np.full(40, -1), "every label is missing"),
         (np.arange(40) % 2, "no label is missing"),
+        (np.array([-1, *(np.arange(39) % 2)]), "a single label is missing"),
         (np.where(np.arange(40) < 9, 1, -1), "all 9 labels are of class 'b'"),
         (np.where(np.arange(40) < 2, np.arange(40), -1), "more than one label"),
     ],

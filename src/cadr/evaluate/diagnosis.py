@@ -94,6 +94,8 @@ def _parts(pool: Pool) -> tuple[Rows, Rows]:
             f"{pool.name}: no label is missing, so there is nothing to diagnose; "
             "expected rows whose label is blank or −1 (a benchmark needs --split)"
         )
+    if len(unlabelled) == 1:
+        raise DataError(f"{pool.name}: a single label is missing, and one row says nothing of how labels go missing")
     used = np.flatnonzero(pool.counts)
     if len(used) < 2:
         raise DataError(
