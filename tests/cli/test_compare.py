@@ -174,7 +174,7 @@ def test_a_comparison_on_few_labels_says_what_a_label_weighs(tmp_path, capsys):
 
 def test_own_data_are_not_trained_on_for_as_long_as_a_benchmark(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    np.savez("mine.npz", x=np.arange(40.0, dtype=np.float32).reshape(20, 2), y=np.array([0, 1] * 10))
+    np.savez("mine.npz", x=np.arange(40.0, dtype=np.float32).reshape(20, 2), y=np.array([0, 1] * 9 + [-1, -1]))
     parser = Parser()
     subparsers = parser.add_subparsers()
     compare.add(subparsers)

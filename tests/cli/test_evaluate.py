@@ -61,7 +61,7 @@ def test_a_few_labels_held_out_come_with_a_caution(tmp_path, capsys):
 def test_nothing_to_evaluate_is_one_sentence(tmp_path, capsys, monkeypatch):
     assert main(["evaluate", str(tmp_path / "none")]) == 2
     monkeypatch.chdir(tmp_path)
-    labels = np.array([0, 1] * 10)
+    labels = np.array([0, 1] * 9 + [-1, -1])
     np.savez("mine.npz", x=np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32), y=labels)
     assert main(["train", "mine.npz", *TINY, "--validation", "0", "--out", "run"]) == 0
     capsys.readouterr()

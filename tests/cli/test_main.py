@@ -99,7 +99,7 @@ def test_a_reader_that_leaves_is_no_error(tmp_path):
 
 
 def test_too_little_memory_costs_a_sentence(monkeypatch, capsys, tmp_path):
-    np.savez(tmp_path / "mine.npz", x=np.eye(4, dtype=np.float32), y=[0, 1, 0, 1])
+    np.savez(tmp_path / "mine.npz", x=np.eye(4, dtype=np.float32), y=np.array([0, 1, 0, -1]))
     rows = ["--batch", str(2**20), "--ratio", "1", "--steps", str(2**24), "--evaluations", "1"]  # a table of 64 TiB
     assert main(["train", str(tmp_path / "mine.npz"), *rows, "--out", str(tmp_path / "run")]) == 2
     on_a_cpu = capsys.readouterr().err

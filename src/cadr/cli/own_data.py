@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from cadr.algorithms import Algorithm, Supervised
 from cadr.cli.flags import flag
 from cadr.config import CHOICES, Config
 from cadr.data import BENCHMARKS
 from cadr.data.description import columns_in_words
-from cadr.data.pool import Pool
+from cadr.data.pool import MISSING, Pool
+from cadr.errors import DataError
 from cadr.evaluate.target import Target, diagnosed_target, takes_target
 from cadr.train import defaults as by_size
 from cadr.train.folder import RunFolder
-from cadr.train.prepare import check_missing, device_of, open_source
+from cadr.train.prepare import device_of, open_source
 
 CHOSEN = (*by_size.CHOSEN, "target_prior")
 
@@ -29,8 +31,7 @@ def settle(flat: dict[str, Any], out: Path) -> tuple[Config, Pool | None, list[s
         stored = before.to_dict()
         return Config.from_dict({**{name: stored[name] for name in CHOSEN if name in stored}, **flat}), None, []
     pool = open_source(config)
-    if config.protocol is None and config.source.split is None:
-        check_missing(config, pool)
+    _check_missing(config, pool, type(config.algorithm))
     told = "target_prior" in flat or not takes_target(type(config.algorithm))
     target = None if told else diagnosed_target(pool)
     chosen = by_size.defaults(pool, flat, device_of(config.training.device)) | _given(target)
@@ -66,10 +67,22 @@ def complete(
     if not is_own(config):
         return flat, {}, []
     pool = open_source(config)
+    _check_missing(config, pool, *(CHOICES["algorithm"][name] for name in algorithms))
     taking = [name for name in algorithms if takes_target(CHOICES["algorithm"][name])]
     target = diagnosed_target(pool) if taking and "target_prior" not in flat else None
     size = by_size.defaults(pool, flat, device_of(config.training.device))
     return {**size, **flat}, dict.fromkeys(taking, _given(target)), target_in_words(target)
+
+
+def _check_missing(config: Config, pool: Pool, *algorithms: type[Algorithm]) -> None:
+    """Whole data are most likely a mistake: a protocol forgotten, or a file of truths taken for the file of labels."""
+    thinned = config.protocol is not None or config.source.split is not None
+    if thinned or (pool.labels == MISSING).any() or set(algorithms) == {Supervised}:
+        return
+    raise DataError(
+        f"{pool.name}: no label is missing, so there is nothing to learn from but the labels; leave some out with "
+        "--protocol, or train on them alone with --algorithm supervised."
+    )
 
 
 def is_own(config: Config) -> bool:

@@ -253,6 +253,8 @@ class Run:
             f" on {self.step.device}: {pool.num_labelled} labelled and {pool.num_unlabelled} unlabelled examples of "
             f"{pool.num_classes} classes."
         )
+        if pool.num_unlabelled == 0:
+            words.append("No label is missing: a protocol would leave some out.")
         if self.prepared.validation is not None:
             held = counted(len(self.prepared.validation), "more label")
             words.append(f"It holds out {held} to evaluate and calibrate on.")

@@ -12,11 +12,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from cadr.algorithms import Supervised
 from cadr.config import VIEWS, Config, difference, name_of
 from cadr.data import BENCHMARKS, open_data, validation
 from cadr.data.home import at_home
-from cadr.data.pool import MISSING, Pool
+from cadr.data.pool import Pool
 from cadr.data.split import Split, apply, make_split
 from cadr.data.validation import Indices
 from cadr.errors import ConfigError, DataError
@@ -49,8 +48,6 @@ def prepare(config: Config, folder: RunFolder, pool: Pool | None, model: nn.Modu
     check_unchanged(folder, config)
     prepared = _open(config, folder, pool, model, config.training.device)
     check_unchanged(folder, prepared.config)
-    if pool is None:
-        check_missing(prepared.config, prepared.pool)
     return prepared
 
 
@@ -112,17 +109,6 @@ def complete(config: Config, pool: Pool, model: nn.Module | None = None) -> Conf
     if model is None and pool.kind == "features" and not isinstance(config.model, MLP):
         raise ConfigError(f"{name_of(config.model)} looks at pictures, but {pool.name} holds features; use mlp.")
     return config
-
-
-def check_missing(config: Config, pool: Pool) -> None:
-    """Whole data are most likely a mistake: a protocol forgotten, or a file of truths taken for the file of labels."""
-    seen = pool.labels if pool.stream is None else pool.labels[pool.stream]
-    if (seen == MISSING).any() or isinstance(config.algorithm, Supervised):
-        return
-    raise DataError(
-        f"{pool.name}: no label is missing, so there is nothing to learn from but the labels; leave some out with "
-        "--protocol, or train on them alone with --algorithm supervised."
-    )
 
 
 def _check_turns(config: Config, pool: Pool) -> None:
