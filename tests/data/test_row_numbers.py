@@ -77,8 +77,7 @@ def test_row_numbers_behind_columns_of_words(tmp_path):
         open_data(tmp_path / "t.csv")
 
 
-@pytest.mark.parametrize("first", [0, 1])
-def test_more_rows_than_32_bits_can_count(first):
-    numbers = np.arange(2**24 + 99, dtype=np.int64)[::-1] + first
+def test_more_rows_than_32_bits_can_count():
+    numbers = np.arange(1, 2**24 + 100, dtype=np.int64)[::-1]
     assert number_rows(numbers.astype(np.float32))
-    assert not number_rows(np.concatenate([numbers[:-2], [first, first]]).astype(np.float32))
+    assert not number_rows(np.concatenate([numbers[:-2], [1, 1]]).astype(np.float32))
