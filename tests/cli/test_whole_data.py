@@ -1,4 +1,4 @@
-"""Data in which no label is missing: a mistake, where they are somebody's own and more than labels should be learned."""
+"""Data in which no label is missing: a mistake, where they are somebody's own and more than labels is to be learned."""
 
 import pytest
 
