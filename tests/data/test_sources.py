@@ -17,7 +17,7 @@ def test_arrays_of_every_kind():
     grey = from_arrays(np.stack([GREY] * 3), labels)
     assert grey.examples.shape == (3, 8, 8, 3)
     assert (grey.examples == GREY[None, ..., None]).all()
-    rgba = np.concatenate([np.stack([COLOUR] * 3), np.zeros((3, 8, 8, 1), np.uint8)], axis=-1)
+    rgba = np.concatenate([np.stack([COLOUR] * 3), np.full((3, 8, 8, 1), 255, np.uint8)], axis=-1)
     assert np.array_equal(from_arrays(rgba, labels).examples[1], COLOUR)
     for kind in (np.float64, np.float16, np.int32, bool):
         pool = from_arrays(np.ones((3, 2), kind), labels)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from cadr.data.sources.arrays import from_arrays
 from cadr.data.sources.blocks import Wanted, open_blocks
 from cadr.data.sources.images import decode
 from tests.data.loose import open_data
@@ -89,3 +90,11 @@ def test_what_is_trained_on_and_what_is_predicted_on_are_read_alike(tmp_path):
     (block,) = open_blocks(str(tmp_path), Wanted((8, 8, 3), ("a", "b"))).blocks
     assert np.array_equal(open_data(tmp_path).examples, np.stack([DRAWING] * 2))
     assert np.array_equal(block.examples, np.stack([DRAWING] * 2))
+
+
+def test_arrays_are_read_as_files_are(tmp_path):
+    levels, alpha = np.meshgrid(np.arange(256, dtype=np.uint8), np.arange(256, dtype=np.uint8))
+    shown = np.dstack([levels, levels[::-1], levels[:, ::-1], alpha])  # every level of red with every transparency
+    path = saved(tmp_path / "a.png", Image.fromarray(shown), {})
+    rows = np.repeat(shown, 8, axis=0)[:, None]  # more pictures than are mixed at a time
+    assert np.array_equal(from_arrays(rows, np.arange(len(rows)) % 2).examples[::8, 0], decode(path))
