@@ -10,6 +10,8 @@ import numpy as np
 from PIL import Image
 
 from cadr.cli.main import main
+from cadr.evaluate.predictor import Predictor
+from cadr.train import checkpoint
 
 TINY = ["--steps", "30", "--batch", "8", "--ratio", "2", "--evaluations", "2", "--device", "cpu"]
 COLUMNS = ["p", "q", "r"]
@@ -27,6 +29,11 @@ def write_csv(path: Path, header: list[str], rows: Sequence[Sequence[object]]) -
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([header, *rows])
     return path
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def table_run(folder: Path) -> Path:
@@ -55,3 +62,23 @@ def image_run(folder: Path, *flags: str) -> Path:
     arguments = [str(folder / "squares"), "--labels", str(labels), *flags, *TINY, "--out", str(folder / "run")]
     assert main(["train", *arguments]) == 0
     return folder / "run"
+
+
+def by_hand(run: Path, x: np.ndarray) -> np.ndarray:
+    """The averaged network written out: standardise, linear, batch norm, leaky ReLU, …, softmax(z / T + b)."""
+    tensors, _ = checkpoint.load(run / "checkpoint")
+    predictor = Predictor.load(run, device="cpu")
+    spec, calibration = predictor.spec, predictor.calibration
+    h = (x.astype(np.float64) - np.array(spec.centre)) / np.array(spec.scale)
+    layers = sorted({name.split(".")[1] for name in tensors if name.startswith("average.")}, key=int)
+    for layer in layers:
+        weight, bias = (tensors[f"average.{layer}.{part}"].double().numpy() for part in ("weight", "bias"))
+        if weight.ndim == 2:
+            h = h @ weight.T + bias
+        else:
+            mean, var = (tensors[f"buffer.{layer}.running_{part}"].double().numpy() for part in ("mean", "var"))
+            h = (h - mean) / np.sqrt(var + 1e-5) * weight + bias
+            h = np.where(h > 0, h, 0.1 * h)
+    z = h / calibration.temperature + np.array(calibration.correction)
+    p = np.exp(z - z.max(1, keepdims=True))
+    return np.asarray(p / p.sum(1, keepdims=True))

@@ -1,6 +1,5 @@
 """Runs on tables with words and gaps: predicted on, judged, continued and exported as they were trained."""
 
-import csv
 import json
 import shutil
 import sys
@@ -16,7 +15,7 @@ from cadr.evaluate.predict import predict_file
 from cadr.evaluate.predictor import Predictor
 from cadr.train.input_spec import FILE, InputSpec
 from tests.data.loose import open_data
-from tests.evaluate.own_runs import TINY, write_csv
+from tests.evaluate.own_runs import TINY, read_csv, write_csv
 
 HEADER = ["id", "size", "bark", "height", "label"]
 FEATURES = ("size", "size missing", "bark = rough", "bark = smooth", "bark = white", "height")
@@ -55,11 +54,6 @@ def run(tmp_path_factory):
     return folder / "run"
 
 
-def read(path):
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def examples(run, path):
     return np.concatenate([block.examples for block in open_blocks(str(path), Predictor.load(run).wanted()).blocks])
 
@@ -94,7 +88,7 @@ def test_columns_in_another_order_from_every_kind_of_file(run, tmp_path, monkeyp
     np.testing.assert_array_equal(examples(run, table), expected)
     assert main(["predict", str(run), str(table), "--out", str(tmp_path / "p.csv")]) == 0
     assert "training table does not have" not in capsys.readouterr().out
-    found = read(tmp_path / "p.csv")
+    found = read_csv(tmp_path / "p.csv")
     assert [(row["note"], row["id"]) for row in found] == [("x", f"tree {i}") for i in range(60)]
     probabilities = Predictor.load(run).probabilities(expected).max(1).values.numpy()
     np.testing.assert_allclose([float(row["probability"]) for row in found], probabilities, atol=1e-6)
@@ -133,8 +127,8 @@ def test_unseen_words_count_as_blank_and_are_counted(run, tmp_path, monkeypatch,
         words = "Words that the training table does not have were taken for blank cells, in the column 'bark' ("
         assert f"{words}'?' in 30 rows)." in capsys.readouterr().out
     assert predict_file(run, str(paths[1]), tmp_path / "q.csv").unseen == {}
-    assert [row["predicted"] for row in read(tmp_path / "p.csv")] == [
-        row["predicted"] for row in read(tmp_path / "q.csv")
+    assert [row["predicted"] for row in read_csv(tmp_path / "p.csv")] == [
+        row["predicted"] for row in read_csv(tmp_path / "q.csv")
     ]
 
 

@@ -29,15 +29,8 @@ HOSTILE = "<img src=x onerror=alert(1)>\"'&\u202e\x07"
 BROKEN = "\udcff"  # a byte of a file name that is no UTF-8
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    out = tmp_path_factory.mktemp("runs") / "clouds-cadr"
-    tiny.finish(config(), out)
-    return out
-
-
-def test_a_report_has_every_part(run, tmp_path):
-    page, problems = written([run], tmp_path)
+def test_a_report_has_every_part(clouds, tmp_path):
+    page, problems = written([clouds], tmp_path)
     assert problems == []
     for anchor in ("labels", "learning", "pseudo-labels", "beliefs", "mistakes", "examples", "classes", "settings"):
         assert f'id="{anchor}"' in page, anchor
@@ -58,12 +51,12 @@ def test_a_report_has_every_part(run, tmp_path):
         assert title in page, title
 
 
-def test_its_numbers_are_those_of_the_records(run, tmp_path):
-    page, _ = written([run], tmp_path)
+def test_its_numbers_are_those_of_the_records(clouds, tmp_path):
+    page, _ = written([clouds], tmp_path)
     words = plain(page)
-    result = tiny.result(run)
+    result = tiny.result(clouds)
     assert f"clouds-cadr cadr {result['last']:.1f} {result['gm']:.1f} {min(result['recall']):.1f} 45 test 60" in words
-    last = [r for r in tiny.metrics(run) if r["kind"] == "train"][-1]
+    last = [r for r in tiny.metrics(clouds) if r["kind"] == "train"][-1]
     for c, name in enumerate(("ant", "bee", "cat")):
         (row,) = re.findall(rf'<th scope="row">{name}</th>(.*?)</tr>', page, re.DOTALL)
         cells = re.findall(r'<td class="n">([^<]*)</td>', row)
@@ -72,21 +65,21 @@ def test_its_numbers_are_those_of_the_records(run, tmp_path):
         assert cells[5:] == [f"{last['thresholds'][c]:.3f}", f"{100 * last['prior'][c]:.1f}"]
 
 
-def test_an_accuracy_on_few_examples_comes_with_its_interval(run, tmp_path):
-    page, _ = written([run], tmp_path)
+def test_an_accuracy_on_few_examples_comes_with_its_interval(clouds, tmp_path):
+    page, _ = written([clouds], tmp_path)
     assert "It is judged on 45 test examples only" in page
     for right, n in ((11, 11), (40, 45), (1, 3)):
         exact = binomtest(right, n).proportion_ci(method="wilson")
         assert wilson(right / n, n) == pytest.approx((exact.low, exact.high), abs=1e-4)
 
 
-def test_folders_on_the_way_to_the_page_are_made(run, tmp_path):
-    write_report([run], tmp_path / "new" / "deeper" / "page.html", pool=tiny.pool(), device="cpu")
+def test_folders_on_the_way_to_the_page_are_made(clouds, tmp_path):
+    write_report([clouds], tmp_path / "new" / "deeper" / "page.html", pool=tiny.pool(), device="cpu")
     assert (tmp_path / "new" / "deeper" / "page.html").exists()
 
 
-def test_a_page_asks_for_nothing_outside_itself(run, tmp_path):
-    page, _ = written([run], tmp_path)
+def test_a_page_asks_for_nothing_outside_itself(clouds, tmp_path):
+    page, _ = written([clouds], tmp_path)
     assert "<script" not in page
     assert "default-src 'none'" in page
     sources = re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?([^"')\s>]+)""", page)
@@ -96,18 +89,18 @@ def test_a_page_asks_for_nothing_outside_itself(run, tmp_path):
     assert "https://" not in page
 
 
-def test_every_drawing_is_said_in_words(run, tmp_path):
-    page, _ = written([run], tmp_path)
+def test_every_drawing_is_said_in_words(clouds, tmp_path):
+    page, _ = written([clouds], tmp_path)
     drawings = re.findall(r'<svg role="img".*?</svg>', page, re.DOTALL)
     assert len(drawings) > 15
     for drawing in drawings:
         assert re.search(r"<title>[^<]{3,}</title><desc>[^<]{20,}</desc>", drawing)
 
 
-def test_several_runs_stand_side_by_side(run, tmp_path):
+def test_several_runs_stand_side_by_side(clouds, tmp_path):
     other = tmp_path / "clouds-fixmatch"
     tiny.finish(dataclasses.replace(config(), algorithm=FixMatch()), other)
-    page, _ = written([run, other], tmp_path)
+    page, _ = written([clouds, other], tmp_path)
     assert "clouds: 2 runs" in page
     words = plain(page)
     assert "clouds-cadr: from" in words
@@ -166,11 +159,11 @@ def test_an_unfinished_run_and_missing_data_are_said(tmp_path):
     assert 'id="learning"' in page
 
 
-def test_data_that_have_changed_are_said_and_not_looked_at(run, tmp_path):
+def test_data_that_have_changed_are_said_and_not_looked_at(clouds, tmp_path):
     pool = tiny.pool()
     labels = pool.labels.copy()
     labels[18:24] = np.arange(18, 24) % 3
-    page, problems = written([run], tmp_path, pool=dataclasses.replace(pool, labels=labels))
+    page, problems = written([clouds], tmp_path, pool=dataclasses.replace(pool, labels=labels))
     assert len(problems) == 1
     assert "The data have changed since" in problems[0]
     assert "train into a new folder" in problems[0]
@@ -264,17 +257,17 @@ def test_labels_that_cannot_be_diagnosed_give_no_ratio(counts, verdict, tmp_path
     assert words.count("could not be diagnosed") == (verdict != "All rows are labelled.")
 
 
-def test_what_is_no_run_is_one_sentence(run, tmp_path, capsys):
+def test_what_is_no_run_is_one_sentence(clouds, tmp_path, capsys):
     with pytest.raises(CheckpointError, match="not a run"):
         write_report([tmp_path], tmp_path / "report.html")
     with pytest.raises(CheckpointError, match="named twice"):
-        write_report([run, run], tmp_path / "report.html")
+        write_report([clouds, clouds], tmp_path / "report.html")
     with pytest.raises(ConfigError, match="at least one run"):
         write_report([], tmp_path / "report.html")
     other = dataclasses.replace(tiny.pool(), class_names=("ant", "bee", "dog"))
     tiny.finish(config(steps=10), tmp_path / "two", pool=other)
     with pytest.raises(ConfigError, match="the same classes"):
-        write_report([run, tmp_path / "two"], tmp_path / "report.html", pool=tiny.pool())
+        write_report([clouds, tmp_path / "two"], tmp_path / "report.html", pool=tiny.pool())
     assert main(["report", str(tmp_path / "nothing"), "--out", str(tmp_path / "x.html")]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 

@@ -3,19 +3,9 @@
 import html
 import shutil
 
-import pytest
-
 from cadr.cli.main import main
 from cadr.train import checkpoint
-from tests.evaluate.reports import config, written
-from tests.train import tiny
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    out = tmp_path_factory.mktemp("runs") / "clouds-cadr"
-    tiny.finish(config(), out)
-    return out
+from tests.evaluate.reports import written
 
 
 def damaged(run, copy):
@@ -27,8 +17,9 @@ def damaged(run, copy):
     return copy
 
 
-def test_a_damaged_run_is_one_sentence_and_no_page(run, tmp_path, capsys):
-    assert main(["report", str(damaged(run, tmp_path / "broken")), "--out", str(tmp_path / "new" / "page.html")]) == 2
+def test_a_damaged_run_is_one_sentence_and_no_page(clouds, tmp_path, capsys):
+    broken = damaged(clouds, tmp_path / "broken")
+    assert main(["report", str(broken), "--out", str(tmp_path / "new" / "page.html")]) == 2
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.count("\n") == 1
@@ -36,8 +27,8 @@ def test_a_damaged_run_is_one_sentence_and_no_page(run, tmp_path, capsys):
     assert not (tmp_path / "new").exists()
 
 
-def test_a_damaged_run_among_others_is_shown_by_its_records(run, tmp_path):
-    page, problems = written([run, damaged(run, tmp_path / "broken")], tmp_path)
+def test_a_damaged_run_among_others_is_shown_by_its_records(clouds, tmp_path):
+    page, problems = written([clouds, damaged(clouds, tmp_path / "broken")], tmp_path)
     assert len(problems) == 1
     assert "The data or the model of broken could not be opened again" in problems[0]
     assert "does not fit its hash" in problems[0]
@@ -45,14 +36,14 @@ def test_a_damaged_run_among_others_is_shown_by_its_records(run, tmp_path):
     assert html.unescape(page).count(problems[0]) == 1
 
 
-def test_a_damaged_checkpoint_with_one_before_it_is_no_problem(run, tmp_path):
-    copy = damaged(run, tmp_path / "copy")
-    shutil.copytree(run / checkpoint.CURRENT, copy / checkpoint.PREVIOUS)
+def test_a_damaged_checkpoint_with_one_before_it_is_no_problem(clouds, tmp_path):
+    copy = damaged(clouds, tmp_path / "copy")
+    shutil.copytree(clouds / checkpoint.CURRENT, copy / checkpoint.PREVIOUS)
     assert written([copy], tmp_path)[1] == []
 
 
-def test_a_run_that_has_no_checkpoint_yet_is_shown_by_its_records(run, tmp_path):
-    copy = damaged(run, tmp_path / "begun")
+def test_a_run_that_has_no_checkpoint_yet_is_shown_by_its_records(clouds, tmp_path):
+    copy = damaged(clouds, tmp_path / "begun")
     shutil.rmtree(copy / checkpoint.CURRENT)
     page, problems = written([copy], tmp_path)
     assert len(problems) == 1

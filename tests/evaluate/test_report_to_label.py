@@ -24,21 +24,10 @@ def report(run: Path, page: Path, table: Path) -> int:
     return main(["report", str(run), "--out", str(page), "--to-label", str(table), "--device", "cpu"])
 
 
-def lines(table: Path) -> list[dict[str, str]]:
-    with table.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-@pytest.fixture(scope="module")
-def squares(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("squares")
-    return own_runs.image_run(folder)
-
-
 def test_the_least_sure_come_first_and_only_unlabelled_ones(squares, tmp_path, capsys):
     assert report(squares, tmp_path / "page.html", tmp_path / "ask.csv") == 0
     assert f"What to label is in {tmp_path / 'ask.csv'}" in capsys.readouterr().out
-    asked = lines(tmp_path / "ask.csv")
+    asked = own_runs.read_csv(tmp_path / "ask.csv")
     assert sorted(line["file"] for line in asked) == [f"{i:03}.png" for i in range(16, 40)]
     assert {line["label"] for line in asked} == {""}
     assert all({line["guess"], line["guess_2"]} == {"dark", "light"} for line in asked)
@@ -50,13 +39,13 @@ def test_a_hundred_are_enough(tmp_path):
     run = ["train", "digits", "--protocol", "longtail", "--n-max", "20", "--gamma", "20", "--model", "mlp"]
     assert main([*run, *own_runs.TINY, "--out", str(tmp_path / "run")]) == 0
     assert report(tmp_path / "run", tmp_path / "page.html", tmp_path / "ask.csv") == 0
-    asked = lines(tmp_path / "ask.csv")
+    asked = own_runs.read_csv(tmp_path / "ask.csv")
     assert len({line["row"] for line in asked}) == len(asked) == MOST
 
 
 def test_filled_in_it_is_a_table_of_labels(squares, tmp_path):
     assert report(squares, tmp_path / "page.html", tmp_path / "ask.csv") == 0
-    asked = lines(tmp_path / "ask.csv")
+    asked = own_runs.read_csv(tmp_path / "ask.csv")
     for line in asked[:23]:
         line["label"] = "light" if int(line["file"][:3]) % 2 else "dark"
     with (tmp_path / "filled.csv").open("w", encoding="utf-8", newline="") as file:
@@ -81,7 +70,7 @@ def test_the_documentation_adds_it_to_labels_even_as_a_spreadsheet_saves_it(tmp_
 def test_rows_of_a_table_go_by_what_identifies_them(tmp_path):
     run = own_runs.table_run(tmp_path)
     assert report(run, tmp_path / "page.html", tmp_path / "ask.csv") == 0
-    asked = lines(tmp_path / "ask.csv")
+    asked = own_runs.read_csv(tmp_path / "ask.csv")
     assert sorted(line["id"] for line in asked) == [f"tree-{i}" for i in range(45, 90)]
     assert {line["guess"] for line in asked} <= set(own_runs.NAMES)
 
@@ -91,7 +80,8 @@ def test_rows_without_an_identifier_can_be_found_as_well(tmp_path):
     data = tmp_path / "trees.csv"
     data.write_text(data.read_text(encoding="utf-8").replace("tree-45,", ","), encoding="utf-8")
     assert report(run, tmp_path / "page.html", tmp_path / "ask.csv") == 0
-    assert {line["id"] for line in lines(tmp_path / "ask.csv")} == {"row 45", *(f"tree-{i}" for i in range(46, 90))}
+    asked = {line["id"] for line in own_runs.read_csv(tmp_path / "ask.csv")}
+    assert asked == {"row 45", *(f"tree-{i}" for i in range(46, 90))}
 
 
 def test_labels_that_were_given_are_not_written_over(squares, tmp_path, capsys):
