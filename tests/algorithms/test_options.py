@@ -153,26 +153,31 @@ def test_forms(form):
     assert float(output.terms["propensity"]) == pytest.approx(float(expected), rel=1e-4)
 
 
+@pytest.mark.parametrize("normaliser", ["jensen", "none"])
 @pytest.mark.parametrize("choice", ["class_aware", "fixed"])
-def test_supplement_threshold(choice):
-    output = _output(CADR(threshold=0.9, supplement_threshold=choice))
+def test_supplement_threshold(choice, normaliser):
+    output = _output(CADR(threshold=0.9, supplement_threshold=choice, normaliser=normaliser))
     predicted = F.softmax(VIEWS.labelled, 1)
     new = _new_prior()
     limits = 0.9 * (new / new.max()) ** 0.5 if choice == "class_aware" else torch.full((4,), 0.9)
     classes = predicted.argmax(1)
     used = predicted.max(1).values > limits[classes]
     marginal = PRIOR[classes]
-    rows = marginal.log() + (1 / marginal).mean().log()  # the normaliser is over all rows, used or not
+    rows = marginal.log()
+    if normaliser == "jensen":
+        rows = rows + (1 / marginal).mean().log()  # over all rows, used or not
     torch.testing.assert_close(output.terms["supplement"], -rows[used].sum() / 12)
     fixed = predicted.max(1).values > 0.9
     assert 0 < fixed.sum() < (predicted.max(1).values > (0.9 * (new / new.max()) ** 0.5)[classes]).sum()
 
 
 @pytest.mark.parametrize("inside", [True, False])
-def test_class_propensity_form_by_hand(inside):
+@pytest.mark.parametrize(("pseudo_labels", "weight"), [("hard", 1.0), ("soft", 3.0)])
+def test_class_propensity_form_by_hand(inside, pseudo_labels, weight):
     """The augmented risk from scratch: population shares, φ_c by counting, both losses of a labelled row alike."""
     facts = dataclasses.replace(FACTS, num_unlabelled=1080 if inside else 1000, labelled_in_stream=inside)
-    output = _output(CADR(threshold=0.6, propensity="class"), facts)
+    algorithm = CADR(threshold=0.6, propensity="class", pseudo_labels=pseudo_labels, lambda_u=weight)
+    output = _output(algorithm, facts)
     new = _new_prior()
     rows = 1080 * new if inside else COUNTS + 1000 * new
     weights = rows / COUNTS
@@ -180,8 +185,10 @@ def test_class_propensity_form_by_hand(inside):
     limits = 0.6 * (new / new.max()) ** 0.5
 
     def imputed(given, taught):
-        confidence, classes = F.softmax(given, 1).max(1)
-        return (confidence > limits[classes]) * F.cross_entropy(taught, classes, reduction="none")
+        predicted = F.softmax(given, 1)
+        confidence, classes = predicted.max(1)
+        targets = classes if pseudo_labels == "hard" else predicted
+        return weight * (confidence > limits[classes]) * F.cross_entropy(taught, targets, reduction="none")
 
     on_labelled = imputed(VIEWS.labelled, VIEWS.labelled)
     observed = F.cross_entropy(VIEWS.labelled, VIEWS.labels, reduction="none")
