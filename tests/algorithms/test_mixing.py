@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -19,6 +21,7 @@ from tests.oracles.gradients import central
 
 B, U, CLASSES = 5, 6, 3
 FACTS = Facts(CLASSES, torch.tensor([9.0, 3.0, 1.0]), 1000, 1000, labelled_in_stream=True, steps=100)
+UNTURNED = ("unlabelled", "unmixed")  # terms of ReMixMatch with a weight that rises
 KEY, STEP = draw.key(3, torch.tensor(8), 4), torch.tensor(10)
 
 
@@ -142,13 +145,17 @@ def test_without_weight_and_mixing_a_method_is_supervised(algorithm):
     torch.testing.assert_close(*gradients)
 
 
-def test_a_weight_rises_over_its_share_of_training():
-    views, model = toy.batch(algorithm=PiModel()), toy.mlp(5, 4)
+@pytest.mark.parametrize(
+    ("method", "term"),
+    [(PiModel(), "unlabelled"), (MixMatch(), "unlabelled"), *((ReMixMatch(lambda_r=0.0), t) for t in UNTURNED)],
+)
+def test_a_weight_rises_over_its_share_of_training(method, term):
+    views, model = toy.batch(algorithm=method), toy.mlp(5, 4)
 
     def weighed(step, share):
-        algorithm = PiModel(ramp=share)
+        algorithm = dataclasses.replace(method, ramp=share)
         state = algorithm.init(toy.facts())  # of 100 steps
-        return algorithm.loss(model, views._replace(step=torch.tensor(step)), state).terms["unlabelled"].detach()
+        return algorithm.loss(model, views._replace(step=torch.tensor(step)), state).terms[term].detach()
 
     assert weighed(0, 0.4) == 0
     torch.testing.assert_close(2 * weighed(20, 0.4), weighed(40, 0.4))
