@@ -118,6 +118,20 @@ def test_the_error_after_is_of_what_is_done_and_a_gain_that_labels_do_not_show_i
     assert said
 
 
+def test_every_label_is_judged_by_a_fit_to_the_others():
+    """With labels in the shares of the population there is nothing to weight and no direction to move in."""
+    labels, _, logits = simulate(60, 0, temperature=3.0)
+    z, y, equal = torch.tensor(logits), torch.tensor(labels), torch.ones(60, dtype=torch.float64)
+    judged = torch.empty_like(z)
+    for fold in range(5):
+        mine = torch.arange(60) % 5 == fold
+        slope, _ = fit(z[~mine], y[~mine], torch.zeros(3, dtype=torch.float64), equal[~mine])
+        judged[mine] = (slope * z[mine]).softmax(1)
+    found = calibrated(logits, labels, [20, 30, 50], 1000)
+    assert found.changes
+    assert found.error_after == pytest.approx(100 * calibration_error(judged, y, equal))
+
+
 def test_a_few_labels_that_are_mostly_wrong_do_change_it():
     logits = 6.0 * torch.eye(3, dtype=torch.float64).repeat(4, 1)
     labels = torch.tensor([0, 1, 2, 1, 2, 0, 0, 2, 1, 1, 0, 2])
