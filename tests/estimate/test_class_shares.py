@@ -54,6 +54,14 @@ def test_labels_count_for_the_spread_too():
     assert spread[0] > 2 * spread[1]
 
 
+def test_labels_that_look_alike_within_their_class_add_no_spread():
+    """How many labels a class has is the bias, and not a thing to resample: just how its labels look is."""
+    alike, labels, truth = 0.1 + 0.7 * np.eye(3), np.repeat(np.arange(3), 4), np.repeat(np.arange(3), 1000)
+    draws = bootstrap_shares(alike[labels], labels, alike[truth], 20, np.random.default_rng(0))
+    binomial = np.sqrt(2 / 9 / 3000) / 0.7  # of the unlabelled rows, and what classes that overlap make of it
+    assert draws.std(0, ddof=1) == pytest.approx(binomial, rel=0.5)
+
+
 def test_fewer_labels_and_a_wider_gap_widen_the_interval():
     draws = np.random.default_rng(0).normal(0.5, 0.01, size=(40, 2))
     near = Shares(np.array([0.5, 0.5]), np.array([0.5, 0.5]))
