@@ -85,6 +85,17 @@ def test_extrapolation_needs_a_tenth_of_the_steps():
     assert 10 * np.abs(leapt - best).max() < np.abs(plain - best).max()
 
 
+@pytest.mark.parametrize("seed", [1, 4, 13, 15])
+def test_no_leap_loses_likelihood(seed):
+    """On these problems some leap would, if it were made."""
+    random = np.random.default_rng(seed)
+    classes = int(random.integers(2, 8))
+    f = random.dirichlet(np.full(classes, 10 ** random.uniform(-1.5, 1.5)), random.integers(5, 200))
+    p = random.dirichlet(np.full(classes, 2.0))
+    found = [np.log(f @ (label_shift(f, p, tolerance=0.0, steps=k) / p)).mean() for k in range(1, 12)]
+    assert np.diff(found).min() > -1e-12
+
+
 def test_certain_predictions_are_counted():
     f = np.eye(3)[[0, 0, 0, 1, 2, 2]]
     assert label_shift(f, np.full(3, 1 / 3)) == pytest.approx([3 / 6, 1 / 6, 2 / 6])
