@@ -29,7 +29,14 @@ class Cell:
         figure = mean_and_sd(self.accuracies)
         if gm:
             figure += " / GM " + mean_and_sd([r["gm"] for r in self.records])
-        return f"**{figure}** (n = {len(self.records)}, {self.about()})"
+        return f"**{figure}** (n = {len(self.records)}, {self._others()}{self.about()})"
+
+    def _others(self) -> str:
+        """Which seeds these are, where they are not the first ones: others drew labels that are easier or harder."""
+        seeds = [r["seed"] for r in self.records]
+        if seeds == list(range(1, len(seeds) + 1)):
+            return ""
+        return f"seed{'s' * (len(seeds) > 1)} {' and '.join(map(str, seeds))}, "
 
     def about(self) -> str:
         return f"{power(self.records[0]['steps'])} steps, {minutes(self.records)}, {hardware(self.records)}"

@@ -114,7 +114,7 @@ def build(
     if with_figure:
         parts.append("![Convergence and confusion matrices of FixMatch and CADR, as in Figure 3](figure3.svg)")
     parts += [section(table, rows, cells) for table in TABLES if to_show(table, rows, cells)]
-    parts += [compared(rows, cells), recalls(records), digits(rivals or {}), variants(records), provenance(records)]
+    parts += [compared(rows, records), recalls(records), digits(rivals or {}), variants(records), provenance(records)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

@@ -89,6 +89,13 @@ def test_a_cell_has_n_spread_steps_minutes_and_hardware_beside_the_published_num
     assert table(text, "Ablation: momentum", "2^17")[1]["μ = 0.99"] == expected
 
 
+def test_a_cell_says_which_seeds_where_they_are_not_the_first():
+    two, three = (record("cifar10-gamma50-cadr", seed=seed) for seed in (2, 3))
+    assert "(n = 1, seed 2, 2^17 steps" in build(two)
+    assert "(n = 2, seeds 2 and 3, 2^17 steps" in build(two, three)
+    assert "(n = 3, 2^17 steps" in build(three, record("cifar10-gamma50-cadr"), two)
+
+
 def test_minutes_are_those_of_runs_that_had_the_gpu_to_themselves():
     shared = record("cifar10-gamma50-cadr", seed=1, seconds=1500.0, abreast=2)
     assert "(n = 1, 2^17 steps, 25.0 min, 2 abreast, NVIDIA H200)" in build(shared)
@@ -154,16 +161,18 @@ def test_every_method_at_one_length_with_its_cost_where_it_compares():
     fixmatch = record("cifar10-gamma50-fixmatch", steps=2**15, accuracy=60.0, recall=[90.0, 3.0, 1.0])
     prg = record("cifar10-gamma50-prg", steps=2**15, accuracy=80.0, ms_per_step=13.0)
     beside = record("cifar10-gamma50-cadr", steps=2**15, accuracy=90.0, abreast=2)
-    text = build(fixmatch, prg, beside, record("cifar10-gamma50-dash"))
+    harder = [record(f"cifar10-gamma50-{row}", steps=2**15, accuracy=50.0, seed=2) for row in ("prg", "cap")]
+    text = build(fixmatch, prg, beside, record("cifar10-gamma50-dash"), *harder)
     section = text.split("## Every method")[1].split("\n## ")[0]
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines() if line.startswith("| ")]
     assert [line[0] for line in lines[2:]] == ["cadr", "prg", "fixmatch"]
     assert [line[5] for line in lines[2:]] == ["·", "2.00×", "1.00×"]
-    assert lines[4][1:4] == ["**60.00** (n = 1)", "88.50", "3.0 and 1.0"]
+    assert lines[4][1:4] == ["**60.00**", "88.50", "3.0 and 1.0"]
     missing = section.split("Not run yet at this length: ")[1]
     assert "dash" in missing
     assert "beta" not in missing
     assert "prg," not in missing
+    assert "cap," in missing
 
 
 def test_what_is_not_alike_is_said_as_the_recipes_have_it():
