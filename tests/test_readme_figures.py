@@ -16,7 +16,10 @@ def record(name):
     return json.loads((BENCHMARKS / "records" / f"{name}.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(("algorithm", "name"), [("fixmatch", "FixMatch"), ("cap", "CAP"), ("cadr", "CADR")])
+@pytest.mark.parametrize(
+    ("algorithm", "name"),
+    [("fixmatch", "FixMatch"), ("cap", "CAP"), ("cai", "CAI"), ("cap-cai", "CAP + CAI"), ("cadr", "CADR")],
+)
 def test_accuracy_and_rare_recall(algorithm, name):
     run = record(f"cifar10-gamma50-{algorithm}-steps131072-seed1")
     assert (run["steps"], run["seed"], run["gamma"], run["options"]) == (2**17, 1, 50, {})
