@@ -119,7 +119,7 @@ def test_a_long_run_says_how_long(tmp_path, monkeypatch):
     records = list(train(config(steps=60), tmp_path, blobs()))
     hints = [r for r in records if r["kind"] == "hint"]
     assert len(hints) == 1
-    assert hints[0]["step"] == 2
+    assert 2 <= hints[0]["step"] < next(r["step"] for r in records if r["kind"] == "train")
     assert "about" in hints[0]["message"]
     assert "hint" not in (tmp_path / "metrics.jsonl").read_text()
 

@@ -26,6 +26,7 @@ from cadr.train.input_spec import InputSpec
 from cadr.train.inputs import Inputs
 from cadr.train.interrupt import Deferred
 from cadr.train.network import evaluate, logits_of
+from cadr.train.pace import seconds_left
 from cadr.train.prepare import Prepared, check_finished, check_same_data, check_unchanged, fingerprint, prepare, write
 from cadr.train.record import Record
 from cadr.train.renaming import Renaming
@@ -138,13 +139,11 @@ class Run:
     def _hint(self) -> Iterator[Record]:
         """How long it will take, after the first few steps, where somebody would otherwise wait without knowing."""
         done, left = self.step.done, self.training.steps - self.step.done
-        if not any(done < stop for stop in self.stops) or min(s for s in self.stops if s > done) <= done + 2:
+        most = min((stop for stop in self.stops if stop > done), default=done) - done - 1
+        if most < 2:
             return
         with self._undivided() as interrupt:
-            self._advance(done + 1, interrupt)  # the first step is slower than the others
-            before = self.clock.step_seconds
-            self._advance(done + 2, interrupt)
-            seconds = (self.clock.step_seconds - before) * left
+            seconds = seconds_left(lambda n: self._advance(self.step.done + n, interrupt), most, left)
         if interrupt.requested:
             raise KeyboardInterrupt
         if seconds > _WORTH_SAYING:
@@ -197,11 +196,13 @@ class Run:
         }
         self.saving.save(self.step.done, self.step.tensors() | self.generations.tensors(), facts)
 
-    def _advance(self, stop: int, interrupt: Deferred) -> None:
-        steps = stop - self.step.done
+    def _advance(self, stop: int, interrupt: Deferred) -> float:
+        """Go on to a step, or less far if interrupted; the seconds that took."""
+        steps, before = stop - self.step.done, self.clock.step_seconds
         self.step.start(steps)
         with self.clock.steps():
             self.step.advance(steps, lambda: interrupt.requested)
+        return self.clock.step_seconds - before
 
     def _report(self) -> list[Record]:
         """All that is said at a stop."""
