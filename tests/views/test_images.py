@@ -69,6 +69,25 @@ def test_operations_and_cutout_can_be_turned_off():
     assert torch.equal(views.strong_view(images, key(), {}), images)
 
 
+@pytest.mark.parametrize("size", [(16, 64), (64, 16)], ids=str)
+def test_shift_and_cutout_follow_the_shorter_side(size):
+    images = torch.from_numpy(samples.synthetic(*size))
+    assert torch.equal(ImageViews().weak(images, key()), ImageViews(shift=2).weak(images, key()))
+    views = ImageViews(flip=False, shift=0, operations=0)
+    hidden = (views.strong_view(torch.zeros(200, *size, 3, dtype=torch.uint8), key(), {}) != 0).any(3)
+    assert hidden.any(2).sum(1).max() == hidden.any(1).sum(1).max() == 8
+
+
+def test_a_probe_is_a_weak_view_under_operations_of_its_own_at_every_turn():
+    views, images = ImageViews(strong="ctaugment"), torch.from_numpy(samples.synthetic(8, 8))
+    images = images.repeat(-(-5000 // len(images)), 1, 1, 1)
+    probes, (first, second) = views.probe(images, key())
+    assert (first.operation != second.operation).double().mean() > 0.9
+    untouched = (first.operation == IDENTITY) & (second.operation == IDENTITY)
+    moved = (probes != images).flatten(1).any(1)[untouched]
+    assert moved.double().mean() > 0.5  # of nine shifts and two sides one leaves an image as it is
+
+
 @pytest.mark.parametrize("strong", ["randaugment", "ctaugment"])
 def test_strong_view_is_one_graph_with_the_same_result(strong):
     """Compiled code takes the way without decisions by the host, which a GPU takes too."""
