@@ -24,6 +24,15 @@ def test_is_the_optimum(ridge):
     assert np.r_[found.slope, found.intercept] == pytest.approx(expected.x, abs=1e-3)
 
 
+@pytest.mark.parametrize("other", [0.05, 0.2, 0.3])
+def test_predictions_without_an_error_have_a_finite_optimum(other):
+    labels = np.array([0, 1, 2, 0])
+    f = other + (1 - 3 * other) * np.eye(3)[labels]
+    expected = minimize(objective, np.r_[1.0, np.zeros(3)], (f, labels, np.ones(4), 1.0), tol=1e-10)
+    found = fit_scaling(f, labels, ridge=1.0)
+    assert np.r_[found.slope, found.intercept] == pytest.approx(expected.x, rel=1e-4, abs=1e-4)
+
+
 def test_mends_overconfidence_and_a_wrong_prior():
     random = np.random.default_rng(0)
     labels = random.choice(4, 20_000, p=[0.4, 0.3, 0.2, 0.1])
