@@ -57,6 +57,16 @@ def test_differences_between_groups_do_not_count():
     assert alike.p_value > 0.05
 
 
+def test_differences_between_groups_hide_nothing():
+    """Each fold's classifier may have a level of its own: what the rows of one fold say of each other stays."""
+    x, flags, _ = data(3, shift=0.5)
+    groups = np.arange(len(x)) % 3
+    level = np.array([[0.0, 0.0, 0.0], [4.0, -1.0, 2.0], [-3.0, 5.0, 1.0]])[groups]
+    plain, apart = (hotelling_test(v, flags, groups, 99, np.random.default_rng(0)) for v in (x, x + level))
+    assert apart.statistic == pytest.approx(plain.statistic)
+    assert apart.p_value == plain.p_value
+
+
 def test_size_and_power():
     """5 % of false alarms (binomial, 300 runs: standard error 1.3 points); a clear shift is always seen."""
     groups = np.arange(80) % 2
