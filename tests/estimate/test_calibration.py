@@ -178,6 +178,12 @@ def test_calibration_error_is_that_of_a_loop_over_bins(seed):
     assert found == pytest.approx(error, abs=1e-12)
 
 
+def test_the_upper_end_of_a_bin_belongs_to_it():
+    probabilities = torch.tensor([[0.8, 0.2], [0.75, 0.25]], dtype=torch.float64)  # the bin ends at 12/15
+    found = calibration_error(probabilities, torch.tensor([0, 1]), torch.ones(2, dtype=torch.float64))
+    assert found == pytest.approx(abs((0.8 - 1) + (0.75 - 0)) / 2)
+
+
 def test_applying_it():
     logits = np.random.default_rng(0).normal(size=(5, 3))
     found = Calibration(2.0, (0.1, -0.2, 0.1), 1.0, None, None, 5)
