@@ -126,6 +126,14 @@ def rewritten(split, tmp_path, rehash=True, **changes):
     return path
 
 
+def test_a_stream_that_holds_what_was_held_out_is_refused(pool, tmp_path):
+    made = make_split(pool, PROTOCOLS["mcar"](n=40), seed=1, held_out=100)
+    out = np.setdiff1d(np.arange(len(pool.labels)), made.unlabelled)
+    for stream in ("all", sorted([*made.unlabelled.tolist(), int(out[7])])):
+        with pytest.raises(SplitError, match="held-out rows out of the streams"):
+            apply(pool, Split.read(rewritten(made, tmp_path, unlabelled=stream)))
+
+
 def test_a_changed_file_is_refused(split, tmp_path):
     rows = split.labelled.tolist()
     with pytest.raises(SplitError, match="has been changed"):
