@@ -112,16 +112,32 @@ def test_memory_survives_a_checkpoint():
     assert observe(second, range(160, 801, 10), [0, 1, 1], 0.5) == []  # cat has been named already
 
 
+def silent() -> nn.Linear:
+    model = nn.Linear(4, 3)
+    nn.init.constant_(model.weight, 0.1)
+    nn.init.constant_(model.bias, 0.0)
+    with torch.no_grad():
+        model.bias[2] = -1e4  # nobody will ever say cat
+    return model
+
+
 def test_warnings_are_records(tmp_path):
     settings = tiny.config(steps=40)
-    silent = nn.Linear(4, 3)
-    nn.init.constant_(silent.bias, 0.0)
-    with torch.no_grad():
-        silent.bias[2] = -1e4  # nobody will ever say cat
-    records = list(train(settings, tmp_path, pool=tiny.pool(), model=silent))
+    records = list(train(settings, tmp_path, pool=tiny.pool(), model=silent()))
     messages = [record["message"] for record in records if record["kind"] == "warning"]
     assert [m for m in messages if m.endswith("of class cat.")] == [messages[-1]]
     assert messages[-1] in [record.get("message") for record in tiny.metrics(tmp_path)]
+
+
+def test_a_continued_run_warns_as_if_it_had_not_been_stopped(tmp_path):
+    settings = tiny.config(steps=40)
+    tiny.finish(settings, tmp_path / "whole", model=silent())
+    records = train(settings, tmp_path / "stopped", pool=tiny.pool(), model=silent())
+    while "class cat" not in next(records).get("message", ""):
+        pass
+    records.close()
+    tiny.finish(settings, tmp_path / "stopped", model=silent())
+    assert tiny.metrics(tmp_path / "stopped") == tiny.metrics(tmp_path / "whole")
 
 
 @pytest.mark.parametrize(("algorithm", "warned"), [(CADR(target_prior=(0.01, 0.01, 0.98)), True), (FixMatch(), False)])
