@@ -94,6 +94,19 @@ def test_the_adopted_are_those_that_the_averaged_model_chooses():
     assert enlarged.facts(5, 1).labelled_counts.tolist() == [6, 6, 6]  # of the given ones
 
 
+def test_precision_is_that_of_adopted_labels_whose_truth_is_known():
+    truth = np.where(np.arange(90) % 2, np.arange(90) % 3, -1)
+    inputs = Inputs.of(dataclasses.replace(tiny.pool(), hidden_labels=truth), torch.device("cpu"))
+    model = MLP((16,)).build(3, (4,)).eval()
+    generations = Generations(CReST(generations=2), 10, inputs, model)
+    record = generations.advance(copy.deepcopy(model), half=False)
+    adopted = generations.adopted.numpy()
+    known = [truth[(adopted == c) & (truth >= 0)] for c in range(3)]
+    right = [None if len(t) == 0 else pytest.approx(100 * np.mean(t == c)) for c, t in enumerate(known)]
+    assert record["precision"] == right
+    assert 0 < sum(map(len, known)) < sum(record["adopted"])
+
+
 def test_the_curve_spans_generations_and_each_has_a_schedule_of_its_own(reference):
     records = tiny.metrics(reference)
     assert [r["step"] for r in records if r["kind"] == "evaluation"] == [10, 20, 30, 40, 50, 60]
