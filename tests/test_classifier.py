@@ -198,6 +198,7 @@ def test_calibration_on_held_out_labels():
     ("y", "words"),
     [
         (np.full(200, -1), "every label in y is missing"),
+        (np.full(200, "-1.0"), "every label in y is missing"),
         (np.where(np.arange(200) < 9, 4, -1), "at least two classes"),
         (np.array(["a"] * 100 + [3] * 100, dtype=object), "all be strings or all be numbers"),
         (np.linspace(0, 1, 200), "continuous"),
