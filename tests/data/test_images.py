@@ -8,7 +8,7 @@ from PIL import Image, ImageOps
 
 from cadr.data import memory
 from cadr.data.sources import images, sign_of_life
-from cadr.data.sources.images import ImageError, decode_all
+from cadr.data.sources.images import ImageError, decode, decode_all
 from tests.data.writers import write_image
 
 NOISE = np.random.default_rng(0).integers(0, 256, (48, 64, 3), np.uint8)
@@ -40,6 +40,16 @@ def test_pictures_beyond_memory_are_refused_before_they_are_read(known, tmp_path
     if known:
         assert decode_all(files[:2]).nbytes == 2 * NOISE.nbytes
         assert decode_all(files, 32).shape == (3, 32, 32, 3)
+
+
+def test_a_picture_with_too_many_pixels_in_all_is_refused(tmp_path, monkeypatch):
+    path, pixels = write_image(tmp_path / "large.png", NOISE), NOISE.shape[0] * NOISE.shape[1]
+    monkeypatch.setattr(images, "PIXEL_LIMIT", pixels)
+    assert decode(path).shape == NOISE.shape
+    monkeypatch.setattr(images, "PIXEL_LIMIT", pixels - 1)
+    for size in (None, 16):
+        with pytest.raises(ImageError, match=r"large\.png has 64×48 pixels, more than 3,071 in all; save it smaller"):
+            decode(path, size)
 
 
 def _no_memory(*_, **__):
