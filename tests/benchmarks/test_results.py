@@ -100,6 +100,8 @@ def test_minutes_are_those_of_runs_that_had_the_gpu_to_themselves():
     shared = record("cifar10-gamma50-cadr", seed=1, seconds=1500.0, abreast=2)
     assert "(n = 1, 2^17 steps, 25.0 min, 2 abreast, NVIDIA H200)" in build(shared)
     assert "(n = 2, 2^17 steps, 15.0 min alone, NVIDIA H200)" in build(shared, record("cifar10-gamma50-cadr", seed=2))
+    more = record("cifar10-gamma50-cadr", seed=2, abreast=4)
+    assert "(n = 2, 2^17 steps, 20.0 min, 4 abreast, NVIDIA H200)" in build(shared, more)
 
 
 def test_lengths_never_share_a_column():
