@@ -45,6 +45,7 @@ def test_the_folder_holds_what_it_should(run):
     assert {"config.toml", "split.json", "metrics.jsonl", "checkpoint", "result.json"} <= {
         p.name for p in out.iterdir()
     }
+    assert not (out / "calibration.json").exists()  # a benchmark's test labels are not for that
     stored = Config.read(out / "config.toml")
     assert (stored.model, stored.views) == (CHOICES["model"]["convnet"](), CHOICES["views"]["image"]())
     assert Split.read(out / "split.json").counts == (20, 15, 11, 8, 6, 4, 3, 2, 2, 1)
