@@ -11,7 +11,9 @@ from cadr.cli.own_data import settle
 from cadr.config import CHOICES, Config, Source, Training
 from cadr.data import Pool
 from cadr.errors import DataError
+from cadr.estimate.calibration import calibrate
 from cadr.evaluate import evaluate_run
+from cadr.evaluate.predictor import Predictor
 from cadr.train import loop, train
 from cadr.train.defaults import CHOSEN, defaults
 from cadr.train.input_spec import InputSpec
@@ -102,6 +104,17 @@ def test_calibration_is_kept_and_sensible(run):
     assert content["examples"] == 9
     assert 0.05 < content["temperature"] < 20
     assert len(content["correction"]) == 3
+
+
+def test_calibration_is_to_the_labels_held_out_and_to_what_is_predicted_of_all_rows(run):
+    out, records = run
+    pool, rows = blobs(), json.loads((out / "validation.json").read_text())["rows"]
+    logits = Predictor.load(out, device="cpu").logits(pool.examples[rows])
+    prior = torch.tensor(records[-1]["result"]["prior"])
+    expected = calibrate(logits, torch.tensor(pool.labels[rows]), torch.tensor(pool.counts), prior, len(pool.labels))
+    content = json.loads((out / "calibration.json").read_text())
+    for name in ("error_before", "error_after", "temperature", "correction"):
+        assert content[name] == pytest.approx(getattr(expected, name), rel=1e-4), name
 
 
 def test_nothing_is_held_out_when_not_wanted_or_not_possible(tmp_path):
