@@ -106,6 +106,18 @@ def test_death_at_any_moment_of_writing_leaves_a_whole_checkpoint(tmp_path, monk
     assert_is(found, 9)
 
 
+@pytest.mark.parametrize("earlier", [0, 1])
+def test_death_between_the_two_renames_loses_nothing(tmp_path, earlier):
+    for number in range(1, earlier + 2):
+        save(tmp_path, number)
+    (tmp_path / checkpoint.CURRENT).rename(tmp_path / checkpoint.NEW)
+    found, problem = checkpoint.recover(tmp_path)
+    assert problem == ""
+    assert found is not None
+    assert_is(found, earlier + 1)
+    assert_is(checkpoint.load(tmp_path / checkpoint.CURRENT), earlier + 1)
+
+
 def test_a_full_disk_leaves_the_last_good_checkpoint(tmp_path, monkeypatch):
     save(tmp_path, 1)
     real = checkpoint._write
