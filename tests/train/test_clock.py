@@ -5,7 +5,7 @@ import torch
 
 from cadr.algorithms import SimPro
 from cadr.config import Config
-from cadr.train import clock, train
+from cadr.train import checkpoint, clock, train
 from tests.train import tiny
 
 
@@ -30,6 +30,20 @@ def test_spent_is_the_sum_over_processes_and_stretches_of_steps(ticking):
     assert spent.timing(80, images=10) == expected
     spent.before["peak_memory_gib"] = 1.0
     assert spent.spent()["peak_memory_gib"] == 2.0
+
+
+def test_a_continued_run_adds_to_what_was_spent_before(tmp_path):
+    records = train(tiny.config(steps=20), tmp_path, pool=tiny.pool())
+    while next(records)["step"] < 10:
+        pass
+    records.close()
+    tensors, facts = checkpoint.load(tmp_path / checkpoint.CURRENT)
+    before = {"seconds": 1000.0, "step_seconds": 500.0, "peak_memory_gib": 3000.0}
+    checkpoint.save(tmp_path, tensors, facts | {"before": before})
+    spent = tiny.finish(tiny.config(steps=20), tmp_path)["result"]
+    assert 1000 < spent["seconds"] < 1100
+    assert 25_000 < spent["ms_per_step"] < 27_500
+    assert spent["peak_memory_gib"] == 3000
 
 
 def test_all_views_count_as_images(tmp_path):
