@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from cadr.algorithms import ALGORITHMS
@@ -35,6 +35,21 @@ def test_scikit_learn_accepts_it():
     assert failed == []
     assert [r["check_name"] for r in results if r["status"] == "xfail"] == ["check_classifiers_classes"]
     assert sum(r["status"] == "passed" for r in results) > 40
+
+
+def test_columns_that_32_bits_would_merge_are_refused():
+    X, _, y = blobs()
+    with pytest.raises(ValueError, match=r"X: column 0 holds numbers from .* to .*; subtract an offset"):
+        CADRClassifier(steps=5, **FAST).fit(X + 1.7e12, y)
+    make_pipeline(StandardScaler(), CADRClassifier(steps=5, **FAST)).fit(X + 1.7e12, y)
+
+
+def test_numbers_beyond_32_bits_are_refused(fitted):
+    model, X, _, y = fitted
+    with pytest.raises(ValueError, match="too large for float32"):
+        CADRClassifier(steps=5, **FAST).fit(1e300 * X, y)
+    with pytest.raises(ValueError, match="too large for float32"):
+        model.predict(1e300 * X)
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 
 from cadr.config import Config
 from cadr.data.pool import MISSING, Pool
-from cadr.data.sources.arrays import as_examples
+from cadr.data.sources.arrays import as_examples, check_apart
 from cadr.data.sources.labels import NO_LABEL
 from cadr.errors import DataError
 from cadr.evaluate.predictor import Predictor
@@ -156,6 +156,8 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 self.n_features_in_ = int(np.prod(X.shape[1:]))
         else:
             X = _numeric(validate_data(self, X, reset=reset, dtype=None, ensure_min_samples=least))
+            if reset:
+                check_apart("X", X)
         examples = as_examples("X", X)
         if not reset:
             self._predictor.wanted().check("X", examples)
@@ -166,7 +168,7 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(torch.cat(parts).double().cpu().numpy())
 
 
-def _numeric(X: NDArray[Any]) -> NDArray[np.float32]:
+def _numeric(X: NDArray[Any]) -> NDArray[Any]:
     if X.dtype.kind == "c":
         raise DataError("Complex data not supported: X must be real numbers")
     if X.dtype.kind not in "fiub":
@@ -174,11 +176,7 @@ def _numeric(X: NDArray[Any]) -> NDArray[np.float32]:
             X = X.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise type(error)(f"X must be numbers: {error}") from None
-    with np.errstate(over="ignore"):
-        narrow = X.astype(np.float32)
-    if not np.isfinite(narrow).all():
-        raise DataError("X holds values too large for float32; rescale it")
-    return narrow
+    return X
 
 
 def _known(y: Any, n: int) -> tuple[NDArray[np.bool_], NDArray[Any]]:

@@ -33,10 +33,10 @@ from cadr.needed import needed
 TOLERANCE = 1e-4  # of a probability, between PyTorch and an exported model
 _EXAMPLES = 5  # on which they are compared
 _ENCODING = (
-    "column after column: its number; where it has a since, the days from then to the cell, a date, with a time in UTC "
-    "as a fraction; where it has a fill, the number or else the fill, and then 1 if it is missing or else 0; where it "
-    "has words, for each of them 1 if the cell is this word or else 0, without space around the cell and with true and "
-    "false in small letters"
+    "column after column: its number; where it has an offset, the number less that, taken off in 64 bits; where it has "
+    "a since, the days from then to the cell, a date, with a time in UTC as a fraction; where it has a fill, the "
+    "number or else the fill, and then 1 if it is missing or else 0; where it has words, for each of them 1 if the "
+    "cell is this word or else 0, without space around the cell and with true and false in small letters"
 )
 
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from cadr.config import name_of
 from cadr.data import validation
-from cadr.data.sources.columns import apart
+from cadr.data.sources.columns import Column, apart
 from cadr.errors import CadrError
 from cadr.evaluate.predictor import Predictor
 from cadr.evaluate.run import evaluate_run
@@ -102,7 +102,7 @@ def _encoding(predictor: Predictor) -> list[str]:
     """How a table with words, dates or gaps becomes features; `cadr predict` does it by itself."""
     lines = []
     for column in predictor.spec.columns or ():
-        features = number = "the number" if column.since is None else f"the days since {column.since}, times in UTC"
+        features = number = _number(column)
         if column.words is not None:
             features = f"1 for the word that the cell is, 0 for the others: {', '.join(map(apart, column.words))}"
         elif column.fill is not None:
@@ -110,6 +110,12 @@ def _encoding(predictor: Predictor) -> list[str]:
         lines.append(f"| {_cell(column.name)} | {len(column.features)} | {_cell(features)} |")
     head = ["", "The features are made of the columns of a table, in this order:", ""]
     return [*head, "| column | features | what they are |", "|---|--:|---|", *lines] if lines else []
+
+
+def _number(column: Column) -> str:
+    if column.since is not None:
+        return f"the days since {column.since}, times in UTC"
+    return "the number" if column.offset is None else f"the number less {column.offset!r}, taken off in 64 bits"
 
 
 def _class_table(predictor: Predictor, last: dict[str, Any] | None, prior: list[float] | None) -> list[str]:

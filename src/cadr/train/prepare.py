@@ -158,8 +158,8 @@ def fingerprint(pool: Pool) -> str:
     digest.update(np.ascontiguousarray(pool.labels).tobytes())
     if pool.columns is not None:  # other words, days or another median: the features mean something else
         digest.update(repr(pool.columns).encode())
-        since = [column.since for column in pool.columns]
-        digest.update(repr(since).encode() if any(since) else b"")
+        for kept in ([column.since for column in pool.columns], [column.offset for column in pool.columns]):
+            digest.update(repr(kept).encode() if any(kept) else b"")
     return digest.hexdigest()
 
 

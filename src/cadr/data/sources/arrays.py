@@ -15,11 +15,12 @@ from numpy.lib import format as npy
 from numpy.typing import ArrayLike, NDArray
 
 from cadr.data.home import at_home
-from cadr.data.pool import Pool
+from cadr.data.pool import Pool, chunks
 from cadr.data.reason import reason
 from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
 from cadr.data.sources.in_memory import examples_array, labels_array
 from cadr.data.sources.labels import class_order, encode_labels, index_labels
+from cadr.data.sources.rounding import Rounding
 from cadr.errors import DataError
 
 _LOCAL_HEADER = 30  # bytes of a zip member's local header before its name and extra field
@@ -62,7 +63,9 @@ def open_npy(path: Path, labels: Path | None, label_column: str) -> Pool:
     """
     if labels is None:
         raise ArrayError(f"{path} has no labels; name a .npy or CSV file of them with --labels")
-    examples = as_examples(path.stem, read_npy(path))
+    array = read_npy(path)
+    check_apart(path.stem, array)
+    examples = as_examples(path.stem, array)
     if labels.suffix == ".npy":
         return from_arrays(examples, read_npy(labels), name=path.stem)
     texts = label_texts(labels, label_column, len(examples))
@@ -86,8 +89,10 @@ def from_arrays(
     given = [None if part is None else labels_array(name, part) for part in (labels, test_labels)]
     names, (train, test) = encode_labels(name, given, class_names)
     assert train is not None
+    array = examples_array(name, examples)
+    check_apart(name, array)
     return Pool(
-        examples=as_examples(name, examples_array(name, examples)),
+        examples=as_examples(name, array),
         labels=train,
         class_names=names,
         name=name,
@@ -113,6 +118,21 @@ def as_examples(name: str, array: NDArray[Any]) -> NDArray[Any]:
         f"{name}: expected uint8 images (n, height, width[, channels]) or numeric features (n, d), "
         f"got {array.dtype} of shape {array.shape}"
     )
+
+
+def check_apart(name: str, array: NDArray[Any]) -> None:
+    """Refuse features to train on that 32 bits would merge: of a row alone to predict on, nobody can tell."""
+    if array.ndim != 2 or array.dtype.kind not in "fiu" or np.can_cast(array.dtype, np.float32):
+        return
+    seen = Rounding(array.shape[1])
+    for chunk in chunks(array):
+        seen.add(chunk)
+    if seen.merges.any():
+        at = int(seen.merges.argmax())
+        raise ArrayError(
+            f"{name}: column {at} holds numbers from {seen.low[at]:.15g} to {seen.high[at]:.15g}, too close together, "
+            "so far from 0, to be told apart in 32 bits; subtract an offset, such as their mean"
+        )
 
 
 def holds_features(path: Path) -> bool:

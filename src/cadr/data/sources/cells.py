@@ -42,7 +42,7 @@ def values(column: Column, cells: Cells, where: Where) -> NDArray[Any]:
         numbers = _kept_as(column, cells, where)
     else:
         numbers = (_numbers if column.since is None else _days)(column, cells, where)
-    if column.since is not None:
+    if column.origin:
         numbers = numbers - column.origin
     large = np.flatnonzero(np.abs(numbers) > LARGEST)
     if len(large):

@@ -24,6 +24,8 @@ class Column:
     # The cells are dates, as days since this one in their middle: days since 1970 know no seconds in 32 bits. It is no
     # part of the text of a column, by which runs that are older than dates know their data again.
     since: str | None = field(default=None, repr=False)
+    # What is taken from numbers that lie too close together, so far from 0, for 32 bits: the one in their middle.
+    offset: float | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.since is not None:
@@ -31,7 +33,9 @@ class Column:
 
     @property
     def origin(self) -> float:
-        """The day from which dates are counted, in days since 1970."""
+        """The number, or the day in days since 1970, from which the cells are counted."""
+        if self.since is None:
+            return self.offset or 0.0
         return float(np.datetime64(self.since, "D").astype(np.int64))
 
     @property
@@ -59,12 +63,14 @@ def encode(columns: Sequence[Column], values: Sequence[NDArray[Any]], rows: int)
 
 
 def in_words(columns: Sequence[Column]) -> list[str]:
-    """What was made of words, of dates and of gaps, in a sentence each, for people to see if they meant it."""
+    """What was made of words, dates, offsets and gaps, in a sentence each, for people to see if they meant it."""
     words = [f"{column.name} ({_some([*map(apart, column.words)])})" for column in columns if column.words is not None]
     dates = [f"{column.name} ({column.since})" for column in columns if column.since is not None]
+    offsets = [f"{column.name} ({column.offset:.15g})" for column in columns if column.offset is not None]
     gaps = [f"{column.name} ({_filled(column, column.fill)})" for column in columns if column.fill is not None]
     lines = [f"Columns of words, every word a feature: {_some(words, 20)}."] if words else []
     lines += [f"Columns of dates, in days since the middle one: {_some(dates, 20)}."] if dates else []
+    lines += [f"Columns of close numbers far from 0, less the middle one: {_some(offsets, 20)}."] if offsets else []
     return [*lines, f"Gaps filled with the median and marked by a feature: {_some(gaps, 20)}."] if gaps else lines
 
 
@@ -74,7 +80,9 @@ def apart(word: str) -> str:
 
 
 def _filled(column: Column, fill: float) -> str:
-    return f"{fill:g}" if column.since is None else day_text(column.origin + fill)
+    if column.since is not None:
+        return day_text(column.origin + fill)
+    return f"{fill:g}" if column.offset is None else f"{column.origin + fill:.15g}"
 
 
 def _some(texts: Sequence[str], most: int = 6) -> str:

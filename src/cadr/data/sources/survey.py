@@ -27,6 +27,7 @@ from cadr.data.sources.cells import (
 )
 from cadr.data.sources.columns import Column
 from cadr.data.sources.dates import as_days, day_text, days_of, like_a_date, not_a_date
+from cadr.data.sources.rounding import merges
 
 MOST_WORDS = 50  # of a column
 FEW_WORDS = 10  # so many are a feature each even where the rows are hardly more
@@ -77,7 +78,10 @@ class Survey:
         if not filled:
             raise TableError(f"{path}: column {self.name!r} has no value in any row; leave it out with {leave_out}")
         if len(self.numbers) == filled:
-            return Column(self.name, fill=float(np.median(np.frombuffer(self.numbers))) if self.gaps else None)
+            found = np.frombuffer(self.numbers)
+            offset = float(np.median(found)) if merges(found) else None
+            fill = float(np.median(found)) - (offset or 0.0) if self.gaps else None
+            return Column(self.name, fill=fill, offset=offset)
         if len(self.dates) == filled:
             middle = float(np.median(np.frombuffer(self.dates)))
             fill = middle - math.floor(middle) if self.gaps else None

@@ -17,6 +17,7 @@ from cadr.data.sources.cells import Cells, TableError, Where, arrow_cells, lines
 from cadr.data.sources.columns import Column, encode
 from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
 from cadr.data.sources.labels import class_order, index_labels, label_text
+from cadr.data.sources.rounding import Rounding
 from cadr.data.sources.row_numbers import check_no_row_numbers
 from cadr.data.sources.survey import Survey
 from cadr.needed import needed
@@ -93,9 +94,13 @@ def open_parquet(path: Path, label_column: str, ignored: tuple[str, ...] = ()) -
 
 def _pool(path: Path, header: list[str], parts: Parts) -> Pool:
     columns = [Column(name) for name in header]
+    rounding = Rounding(len(header))
     try:
-        matrix, texts, called = _read(columns, parts())
-    except TableError:  # words, dates or gaps, and what such columns hold is known when all of it has been seen
+        matrix, texts, called = _read(columns, parts(), rounding)
+        plain = not rounding.merges.any()
+    except TableError:
+        plain = False
+    if not plain:  # words, dates, gaps or offsets, and what such columns hold is known when all of it has been seen
         columns = _survey(path, header, parts())
         matrix, texts, called = _read(columns, parts())
     if not texts or not columns:
@@ -114,7 +119,9 @@ def _pool(path: Path, header: list[str], parts: Parts) -> Pool:
     )
 
 
-def _read(columns: list[Column], parts: Iterator[Part]) -> tuple[NDArray[np.float32], list[str], list[str]]:
+def _read(
+    columns: list[Column], parts: Iterator[Part], rounding: Rounding | None = None
+) -> tuple[NDArray[np.float32], list[str], list[str]]:
     """Features, labels, and what the rows are called."""
     texts: list[str] = []
     called: list[str] = []
@@ -123,6 +130,8 @@ def _read(columns: list[Column], parts: Iterator[Part]) -> tuple[NDArray[np.floa
         texts += part.labels
         called += part.called
         found = [values(*each, part.where) for each in zip(columns, part.cells, strict=True)]
+        if rounding is not None and found:
+            rounding.add(np.stack(found, axis=1))
         blocks.append(encode(columns, found, len(part.labels)))
     return np.concatenate(blocks), texts, called
 
