@@ -42,6 +42,8 @@ FIRST_SEED = 20_000
 N_MAX = 50
 GAMMAS = (1, 5, 20)  # of the checks
 RANDOM = (100, 200, 500)  # labels missing at random
+SCARCE = (40, 80)  # labels missing at random, of classes so unequal that most draws have single labels
+TAIL = 20  # how many times the rarest class is rarer than the commonest, then
 PERMUTATIONS = 499  # for size and power; a diagnosis makes four times as many, for a p-value with more digits
 FEW = ((3, 18), (5, 22))  # γ, and the labels of the first class: 114 and 116 in all
 
@@ -57,22 +59,24 @@ class Data:
         return read(self.name, self.root)
 
 
-def fits_of(pool: Pool, random: np.random.Generator, repeats: int) -> tuple[list[CrossFit], np.ndarray]:
+def fits_of(
+    pool: Pool, random: np.random.Generator, repeats: int, hold_out_single: bool = False
+) -> tuple[list[CrossFit], np.ndarray]:
     """The cross-fits alone, and the labels."""
     labelled, unlabelled = np.flatnonzero(pool.labels != MISSING), np.flatnonzero(pool.labels == MISSING)
     y = np.unique(pool.labels[labelled], return_inverse=True)[1]
     features = fit_features(pool, np.arange(len(pool.labels)), random)
-    return [cross_fit(features, labelled, y, unlabelled, random) for _ in range(repeats)], y
+    return [cross_fit(features, labelled, y, unlabelled, random, hold_out_single) for _ in range(repeats)], y
 
 
 def cell(data: Data, gamma: int, tail: bool, seed: int) -> dict[str, Any]:
     """One draw: errors in percentage points, which intervals cover, what the test and the checks say."""
     made, truth = by_count(data.pool, ceilings(N_MAX, gamma, 10), seed, 20.0 if tail else 1.0)
     diagnosis = diagnose(made, seed=seed)
-    error = 100 * np.abs(np.array([c.share for c in diagnosis.classes]) - truth)
     random = np.random.default_rng(seed)
     fits, y = fits_of(made, random, REPEATS)
-    shares = unlabelled_shares(fits, y)
+    shares = unlabelled_shares(fits, y)  # those of the diagnosis, and of classes for which it gives none
+    error = 100 * np.abs(shares.share - truth)
     estimates = {"raw": shares.raw, "recalibrated": shares.recalibrated, "bbse": bbse(fits[0], y)}
     unshown = intervals(shares, fits, y, random) if min(c.labels for c in diagnosis.classes) < ESTIMABLE else truth
     covered = []
@@ -116,11 +120,15 @@ def check(data: Data, gamma: int, seed: int) -> dict[str, Any]:
 
 def rejects(made: Pool, seed: int) -> bool:
     random = np.random.default_rng(seed)
-    return missing_at_random(fits_of(made, random, 1)[0][0], random, PERMUTATIONS).p_value < ALPHA
+    return missing_at_random(fits_of(made, random, 1, hold_out_single=True)[0][0], random, PERMUTATIONS).p_value < ALPHA
 
 
 def chance_rejects(data: Data, labels: int, gamma: int, seed: int) -> bool:
     return rejects(by_chance(data.pool, labels, gamma, seed), seed)
+
+
+def scarce_rejects(data: Data, labels: int, seed: int) -> bool:
+    return rejects(by_chance(data.pool, labels, 1, seed, TAIL), seed)
 
 
 def count_rejects(data: Data, n_max: int, gamma: int, seed: int) -> bool:
@@ -161,6 +169,9 @@ class Run:
         for d in sets:
             for n in RANDOM:
                 tests[d.name, 1, f"{n}, at random"] = self.over_seeds(self.test_seeds, chance_rejects, d, n, 1)
+            for n in SCARCE:
+                label = f"{n}, at random, of unequal classes"
+                tests[d.name, 1, label] = self.over_seeds(self.test_seeds, scarce_rejects, d, n)
             for gamma, first in FEW:
                 n = int(ceilings(first, gamma, 10).sum())
                 for how, work, size in (("drawn", chance_rejects, n), ("of fixed number", count_rejects, first)):

@@ -47,12 +47,13 @@ def by_count(pool: Pool, counts: np.ndarray, seed: int, reversed_tail: float = 1
     return made, np.bincount(truth[known == MISSING], minlength=pool.num_classes) / (known == MISSING).sum()
 
 
-def by_chance(pool: Pool, labels: int, gamma: float, seed: int) -> Pool:
+def by_chance(pool: Pool, labels: int, gamma: float, seed: int, tail: float = 1.0) -> Pool:
     """So many labels, drawn row by row; a row of the last class is γ times less likely to be next than a first one's.
 
-    How many labels a class gets is left to chance, as it is when people label. γ = 1 is missing at random.
+    How many labels a class gets is left to chance, as it is when people label. γ = 1 is missing at random. The first
+    class is `tail` times rarer than the last: then some classes have a single label, or none.
     """
-    made, truth = _unlabelled(pool, seed)
+    made, truth = _unlabelled(pool, seed, tail)
     odds = -np.log(gamma) * truth / (pool.num_classes - 1)
     random = np.random.default_rng([seed, labels, int(gamma)])
     return _labelled(made, np.argsort(-(odds + random.gumbel(size=len(truth))))[:labels])
@@ -71,8 +72,8 @@ def by_features(pool: Pool, counts: np.ndarray, seed: int) -> Pool:
     return _labelled(made, np.concatenate(chosen))
 
 
-def _unlabelled(pool: Pool, seed: int) -> tuple[Pool, np.ndarray]:
-    made, _ = by_count(pool, np.zeros(pool.num_classes, dtype=np.int64), seed)
+def _unlabelled(pool: Pool, seed: int, tail: float = 1.0) -> tuple[Pool, np.ndarray]:
+    made, _ = by_count(pool, np.zeros(pool.num_classes, dtype=np.int64), seed, tail)
     assert made.hidden_labels is not None
     return made, made.hidden_labels
 

@@ -61,10 +61,14 @@ def _diagnose(pool: Pool, labelled: Rows, unlabelled: Rows, repeats: int, seed: 
 
     shares = unlabelled_shares(fits, labels)
     bounds = intervals(shares, fits, labels, random)
-    test = missing_at_random(fits[0], random)
+    counts = np.bincount(labels)
+    tested = fits[0]
+    if counts.min() == 1:
+        tested = cross_fit(features, some_labelled, labels, some_unlabelled, random, hold_out_single=True)
+    test = missing_at_random(tested, random)
     domain, distance = _checks(features, fits[0], some_labelled, labels, some_unlabelled, shares.share, random)
     right = np.mean([fit.labelled.argmax(1) == labels for fit in fits], axis=0)
-    recall = np.bincount(labels, right) / np.bincount(labels)
+    recall = np.bincount(labels, right) / counts
     return Diagnosis(
         name=pool.name,
         labelled=len(labelled),
@@ -72,7 +76,7 @@ def _diagnose(pool: Pool, labelled: Rows, unlabelled: Rows, repeats: int, seed: 
         classes=_classes(pool, present, shares.share, bounds, recall, len(labelled), len(unlabelled)),
         statistic=test.statistic,
         p_value=test.p_value,
-        balanced_accuracy=float(recall.mean()),
+        balanced_accuracy=float(recall[counts >= ESTIMABLE].mean()),  # a single label was trained on
         domain_auc=domain.value,
         domain_limit=domain.limit,
         far_share=distance.value,
@@ -161,15 +165,14 @@ def _checks(
 def _classes(
     pool: Pool, present: Rows, share: Floats, bounds: Floats, recall: Floats, n: int, m: int
 ) -> tuple[ClassDiagnosis, ...]:
-    """Every class of the pool; one without labels can only be named."""
+    """Every class of the pool; one with fewer labels than an estimate takes can only be named."""
     place = {int(c): i for i, c in enumerate(present)}
     classes = []
     for c, (name, count) in enumerate(zip(pool.class_names, pool.counts.tolist(), strict=True)):
-        if c not in place:
-            classes.append(ClassDiagnosis(name, 0, 0.0, flag_of(0)))
+        if count < ESTIMABLE:
+            classes.append(ClassDiagnosis(name, count, count / n, flag_of(count)))
             continue
         q, (low, high) = float(share[place[c]]), bounds[place[c]].tolist()
-        sure = count >= ESTIMABLE
         classes.append(
             ClassDiagnosis(
                 name=name,
@@ -177,9 +180,9 @@ def _classes(
                 labelled_share=count / n,
                 flag=flag_of(count),
                 share=q,
-                share_interval=(low, high) if sure else None,
+                share_interval=(low, high),
                 propensity=count / (count + m * q),
-                propensity_interval=(count / (count + m * high), count / (count + m * low)) if sure else None,
+                propensity_interval=(count / (count + m * high), count / (count + m * low)),
                 prior=(count + m * q) / (n + m),
                 recall=float(recall[place[c]]),
             )

@@ -30,22 +30,29 @@ class CrossFit:
 
 
 def cross_fit(
-    features: Features, labelled: Rows, labels: Rows, unlabelled: Rows, random: np.random.Generator
+    features: Features,
+    labelled: Rows,
+    labels: Rows,
+    unlabelled: Rows,
+    random: np.random.Generator,
+    hold_out_single: bool = False,
 ) -> CrossFit:
     """Every row of a fold is scored by the classifier of the other folds; `labels` are 0 … C − 1, each there.
 
-    A class with a single label always stays in training, or its classifier would not know the class.
+    A class with a single label always stays in training, or one classifier would not know the class. But then that
+    label's own score is better than those of rows without a label: to compare the two, hold it out like the others. The
+    class has no probability in its fold then.
     """
     counts = np.bincount(labels)
     fold = _spread_over_folds(labels, random)
     other_fold = random.permutation(np.arange(len(unlabelled)) % FOLDS)
     kept = _capped(labels, TRAINING_LABELS, random)
     x, y, fold_kept = features[labelled[kept]], labels[kept], fold[kept]
-    single = counts[y] == 1
+    always = (counts[y] == 1) & (not hold_out_single)
     models = []
     for k in range(FOLDS):
-        chosen = (fold_kept != k) | single
-        models.append(logistic_regression(x[chosen], y[chosen]))
+        chosen = (fold_kept != k) | always
+        models.append(_classifier(x[chosen], y[chosen]))
     return CrossFit(
         labelled=_score(models, features, labelled, fold, len(counts)),
         unlabelled=_score(models, features, unlabelled, other_fold, len(counts)),
@@ -76,14 +83,22 @@ def logistic_regression(
         return LogisticRegression(C=inverse_ridge, max_iter=ITERATIONS).fit(x, y, weights)
 
 
+def _classifier(x: NDArray[np.float32], y: Rows) -> Any:
+    if (y == y[0]).all():  # of one class, which a logistic regression refuses
+        from sklearn.dummy import DummyClassifier
+
+        return DummyClassifier().fit(x, y)
+    return logistic_regression(x, y)
+
+
 def _score(models: list[Any], features: Features, rows: Rows, fold: Rows, num_classes: int) -> Floats:
-    scores = np.empty((len(rows), num_classes))
+    scores = np.zeros((len(rows), num_classes))
     for where, x in features.parts(rows):
         for k, model in enumerate(models):
-            mine = fold[where] == k
-            if mine.any():
+            mine = np.flatnonzero(fold[where] == k)
+            if len(mine):
                 with unflagged():
-                    scores[where][mine] = model.predict_proba(x[mine])
+                    scores[where][np.ix_(mine, model.classes_)] = model.predict_proba(x[mine])
     return scores
 
 

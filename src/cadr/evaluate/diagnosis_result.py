@@ -46,7 +46,7 @@ class Diagnosis:
     classes: tuple[ClassDiagnosis, ...]
     statistic: float  # Hotelling's T² of labelled against unlabelled rows
     p_value: float  # of "labels are missing at random"
-    balanced_accuracy: float  # of the cross-fitted classifier: the mean of the recalls
+    balanced_accuracy: float  # of the cross-fitted classifier: the mean of the recalls, where they are known
     domain_auc: float  # labelled against unlabelled rows after reweighting the classes; a half is best
     domain_limit: float  # above which missingness does not look like a matter of class alone
     far_share: float  # of the unlabelled rows: far from every label, where a tenth is expected
@@ -60,14 +60,34 @@ class Diagnosis:
 
     @property
     def effective_labels(self) -> float:
-        """How many labels drawn at random would say as much: (Σw)²/Σw² with w = 1/propensity."""
+        """How many labels drawn at random would say as much: (Σw)²/Σw² with w = 1/propensity.
+
+        Classes without an estimate are left out, which have the largest weights as a rule.
+        """
         known = [(c.labels, c.propensity) for c in self.classes if c.propensity]
         return sum(n / phi for n, phi in known) ** 2 / sum(n / phi**2 for n, phi in known)
 
     @property
+    def worth(self) -> str:
+        """The effective number of labels in words."""
+        unknown = any(0 < c.labels < ESTIMABLE for c in self.classes)
+        return f"{'at most ' * unknown}about {self.effective_labels:,.0f}"
+
+    @property
+    def checkable(self) -> bool:
+        """Whether several classes have a label to train on and another to check on."""
+        return self._checked > 1
+
+    @property
+    def _checked(self) -> int:
+        return sum(c.labels >= ESTIMABLE for c in self.classes)
+
+    @property
     def separability(self) -> float:
-        """Balanced accuracy on a scale from guessing, 0, to certainty, 1."""
-        guess = 1.0 / sum(c.labels > 0 for c in self.classes)
+        """Balanced accuracy on a scale from guessing, 0, to certainty, 1; 0 where it could not be checked."""
+        if not self.checkable:
+            return 0.0
+        guess = 1.0 / self._checked
         return (self.balanced_accuracy - guess) / (1.0 - guess)
 
     @property
@@ -108,11 +128,13 @@ class Diagnosis:
         )
 
     def _meaning(self) -> str:
+        if not self.checkable:
+            return "But only one class has more than one label, so nothing of this could be checked: label more rows."
         if self.separability < WEAK:
             return "But the classes can hardly be told apart from these features: do not trust the estimates below."
         if self.domain_auc > self.domain_limit:
             return "But the class alone does not explain which rows are labelled: take the estimates below as a hint."
-        worth = f"The {self.labelled:,} labels are worth about {self.effective_labels:,.0f} drawn at random"
+        worth = f"The {self.labelled:,} labels are worth {self.worth} drawn at random"
         if self.missing_at_random:
             return f"{worth}, and methods that assume labels missing at random may be used."
         return f"{worth}; train with a method that corrects for the class, such as cadr train --algorithm cadr."
@@ -128,7 +150,7 @@ class Diagnosis:
             )
         if names["few"]:
             found.append(f"Under {ENOUGH} labels, intervals may be too narrow: {_listed(names['few'])}.")
-        if self.separability < WEAK:
+        if self.checkable and self.separability < WEAK:
             found.append(
                 f"Weak separability: a linear classifier finds {100 * self.balanced_accuracy:.0f} % of a class on "
                 "average, so shares and propensities cannot be trusted. Better features help, such as embeddings."
@@ -161,7 +183,7 @@ class Diagnosis:
 
 
 def _propensity(c: ClassDiagnosis) -> float:
-    assert c.propensity is not None  # a class with labels has one
+    assert c.propensity is not None  # a class with two labels has one
     return c.propensity
 
 

@@ -40,7 +40,7 @@ def _row(c: ClassDiagnosis) -> list[str]:
 
 
 def _with_interval(value: float | None, bounds: tuple[float, float] | None, written: Callable[[float], str]) -> str:
-    """'12.3 % [10.1, 14.5]': nothing without an interval, because a bare figure would be believed."""
+    """'12.3 % [10.1, 14.5]'."""
     if value is None or bounds is None:
         return NOTHING
     low, high = (written(100 * bound).removesuffix(" %") for bound in bounds)
@@ -59,7 +59,7 @@ def chart(diagnosis: Diagnosis) -> list[str]:
     lines = []
     for c in diagnosis.classes:
         lines.append(f"{c.name.ljust(width)}  labels      {bar(c.labelled_share / largest)}".rstrip())
-        known = bar((c.share or 0.0) / largest) if c.share_interval is not None else NOTHING
+        known = NOTHING if c.share is None else bar(c.share / largest)
         lines.append(f"{' ' * width}  unlabelled  {known}".rstrip())
     return ["\n".join(lines)]
 
@@ -72,7 +72,7 @@ def closing(diagnosis: Diagnosis) -> list[str]:
     ratio = "" if d.propensity_ratio is None else f"; largest over smallest propensity {d.propensity_ratio:.1f}"
     fine = "fits" if d.domain_auc <= d.domain_limit else "does NOT fit"
     return [
-        f"Effective number of labels {d.effective_labels:,.0f} of {d.labelled:,}{ratio}.",
+        f"Effective number of labels: {d.worth} of {d.labelled:,}{ratio}.",
         f"Assumption that missingness depends on the class alone: {fine} (AUC {d.domain_auc:.3f}, a half is best, "
         f"limit {d.domain_limit:.3f}).",
         f"Classes told apart by a linear classifier: {100 * d.balanced_accuracy:.0f} % of a class found on average.",

@@ -47,8 +47,8 @@ def diagnosed_target(pool: Pool) -> Target:
         return Target(None, "nothing is here to estimate their shares with (pip install scikit-learn)")
     except DataError:
         return Target(None, "these labels say nothing of their shares")
-    unknown = [c.name for c in diagnosis.classes if c.flag == "not estimable" or not c.prior]
-    if diagnosis.separability < WEAK:
+    unknown = [c.name for c in diagnosis.classes if c.prior is None]
+    if diagnosis.checkable and diagnosis.separability < WEAK:
         return Target(None, "a linear classifier hardly tells them apart, so that their shares cannot be estimated")
     if unknown and not diagnosis.missing_at_random:
         return Target(None, f"shares cannot be estimated with so few labels of {listed(unknown)}")

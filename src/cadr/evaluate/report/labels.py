@@ -49,7 +49,7 @@ def labels_of(look: Look, runs: Sequence[Run], of: str) -> Labels:
     except DataError as error:
         return _undiagnosed(look, runs, of, clean(str(error)))
     names = runs[0].class_names
-    sure = [c.propensity if c.propensity_interval else None for c in diagnosis.classes]
+    sure = [c.propensity for c in diagnosis.classes]
     propensity = np.array([run if phi is None else phi for phi, run in zip(sure, look.propensity, strict=True)])
     warned = {f"Warning: {warning}" for warning in diagnosis.warnings}
     return Labels(
@@ -66,8 +66,7 @@ def labels_of(look: Look, runs: Sequence[Run], of: str) -> Labels:
 def _distribution(diagnosis: Diagnosis, runs: Sequence[Run], names: tuple[str, ...]) -> Figure:
     groups = []
     for index, c in enumerate(diagnosis.classes):
-        known = c.share is not None and c.share_interval is not None
-        share = Bar(_percent(c.share) if known else None, "estimated", _both(c.share_interval))
+        share = Bar(_percent(c.share), "estimated", _both(c.share_interval))
         groups.append([Bar(_percent(c.labelled_share), "labelled"), share, *_predicted(runs, index)])
     keys = [Key("bar labelled", "share of the labels"), Key("bar estimated", "estimated share of the unlabelled")]
     caption = (
@@ -78,10 +77,7 @@ def _distribution(diagnosis: Diagnosis, runs: Sequence[Run], names: tuple[str, .
 
 
 def _propensities(diagnosis: Diagnosis, names: tuple[str, ...]) -> Figure:
-    groups = [
-        [Bar(_percent(c.propensity) if c.propensity_interval else None, "estimated", _both(c.propensity_interval))]
-        for c in diagnosis.classes
-    ]
+    groups = [[Bar(_percent(c.propensity), "estimated", _both(c.propensity_interval))] for c in diagnosis.classes]
     caption = (
         "The share of a class's examples that are labelled, in percent, with 90 % intervals; the axis is logarithmic."
     )
@@ -90,7 +86,7 @@ def _propensities(diagnosis: Diagnosis, names: tuple[str, ...]) -> Figure:
 
 
 def _unless_known(diagnosis: Diagnosis) -> str:
-    return "" if all(c.propensity_interval for c in diagnosis.classes) else f" {UNKNOWN}"
+    return "" if all(c.propensity for c in diagnosis.classes) else f" {UNKNOWN}"
 
 
 def _undiagnosed(look: Look, runs: Sequence[Run], of: str, reason: str) -> Labels:
