@@ -5,6 +5,8 @@ Such messages can quote the file itself, at any length and with any control char
 
 from __future__ import annotations
 
+from pathlib import Path
+
 LONGEST = 200
 
 
@@ -18,3 +20,8 @@ def listed(names: tuple[str, ...] | list[str]) -> str:
     """Names found in a file, quoted; of very many, the first."""
     shown = ", ".join(repr(name) for name in names[:20])
     return shown if len(names) <= 20 else f"{shown} and {len(names) - 20} more"
+
+
+def shown(path: Path | str) -> str:
+    """A path in a sentence, quoted where blanks at the end of a name would not be seen."""
+    return repr(str(path)) if any(part != part.strip() for part in Path(path).parts) else str(path)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from cadr.data.benchmarks import BENCHMARKS, open_benchmark
 from cadr.data.home import at_home
 from cadr.data.pool import chunks
-from cadr.data.reason import listed
+from cadr.data.reason import listed, shown
 from cadr.data.sources.arrays import as_examples, label_texts, read_npy, read_npz
 from cadr.data.sources.columns import Column
 from cadr.data.sources.csv_file import CSV_SUFFIXES
@@ -201,7 +201,7 @@ def _folder(root: Path, labels: Path | None, wanted: Wanted) -> Blocks:
             unreadable += more
             if unreadable:
                 continue  # all of them are named together, after which no prediction is kept
-            wanted.check(str(files[start]), examples)
+            wanted.check(shown(files[start]), examples)
             yield Block(examples, called[part], [[n.as_posix() for n in names[part]]])
         check_readable(unreadable, len(files))
 

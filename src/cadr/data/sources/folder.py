@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from cadr.data.pool import MISSING, Pool
-from cadr.data.reason import listed
+from cadr.data.reason import listed, shown
 from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
 from cadr.data.sources.images import SUFFIXES, decode_all
 from cadr.data.sources.labels import check_unlike, class_order, index_labels
@@ -46,7 +46,7 @@ def _by_class(root: Path, size: int | None) -> Pool:
     if loose or not folders:
         raise FolderError(
             f"{root}: expected a folder per class with images in it, "
-            + (f"found {loose[0].name} beside them" if loose else "found none")
+            + (f"found {shown(loose[0].name)} beside them" if loose else "found none")
             + f"; label images that lie loose with a CSV of file,label (--labels, or {LABELS} in the folder)"
         )
     for folder in (f for f in folders.values() if f.name.lower() in PARTS):
@@ -102,7 +102,7 @@ def labelled_files(root: Path, labels: Path, file_column: str, label_column: str
     found: dict[Path, str] = {}
     lacking: dict[str, int] = {}  # lines, by the name of the file that is not there
     for line, row in rows:
-        name = row[file_at].strip()
+        name = _as_there(root, row[file_at])
         relative = PurePosixPath(name)
         if not name or relative.is_absolute() or ".." in relative.parts:
             raise FolderError(f"{labels}, line {line}: {name!r} is not a file inside {root}")
@@ -116,6 +116,11 @@ def labelled_files(root: Path, labels: Path, file_column: str, label_column: str
         found[path] = row[label_at].strip()
     _check_there(root, labels, lacking, len(found))
     return found
+
+
+def _as_there(root: Path, cell: str) -> str:
+    """The name as it stands, if a file has it, blanks and all; else without those that people put around a cell."""
+    return cell if cell != cell.strip() and (root / cell).is_file() else cell.strip()
 
 
 def _check_there(root: Path, labels: Path, lacking: dict[str, int], named: int) -> None:

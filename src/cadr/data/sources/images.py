@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from cadr.data import memory
-from cadr.data.reason import reason
+from cadr.data.reason import reason, shown
 from cadr.data.sources.sign_of_life import counted
 from cadr.errors import DataError
 
@@ -60,7 +60,7 @@ def decode_readable(paths: Sequence[Path], size: int | None = None) -> tuple[NDA
             return error
         if image.shape != shape:
             raise ImageError(
-                f"{paths[i]} has {image.shape[1]}×{image.shape[0]} pixels, {example} has "
+                f"{shown(paths[i])} has {image.shape[1]}×{image.shape[0]} pixels, {shown(example)} has "
                 f"{shape[1]}×{shape[0]}; choose one size for all with --image-size"
             )
         images[i] = image
@@ -93,7 +93,7 @@ def check_readable(unreadable: Unreadable, total: int) -> None:
         more = f" and {len(unreadable) - SHOWN:,} more" if len(unreadable) > SHOWN else ""
         raise ImageError(
             f"{len(unreadable):,} of {total:,} images cannot be read: "
-            f"{', '.join(str(path) for path, _ in unreadable[:SHOWN])}{more}; "
+            f"{', '.join(shown(path) for path, _ in unreadable[:SHOWN])}{more}; "
             f"mend them or take them away (of the first: {unreadable[0][1]})"
         )
 
@@ -104,7 +104,8 @@ def decode(path: Path, size: int | None = None) -> NDArray[np.uint8]:
         with Image.open(path, formats=FORMATS) as image:
             if image.width * image.height > PIXEL_LIMIT:
                 raise ImageError(
-                    f"{path} has {image.width}×{image.height} pixels, more than {PIXEL_LIMIT:,} in all; {SMALLER}"
+                    f"{shown(path)} has {image.width}×{image.height} pixels, more than {PIXEL_LIMIT:,} in all; "
+                    + SMALLER
                 )
             if size is not None:  # JPEG alone can be decoded at a half, a quarter or an eighth of its size
                 image.draft(None, (DRAFT * size, DRAFT * size))
@@ -115,11 +116,13 @@ def decode(path: Path, size: int | None = None) -> NDArray[np.uint8]:
     except ImageError:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise ImageError(f"{path} has more than {PIXEL_LIMIT:,} pixels; {SMALLER}") from error
+        raise ImageError(f"{shown(path)} has more than {PIXEL_LIMIT:,} pixels; {SMALLER}") from error
     except MemoryError as error:
-        raise ImageError(f"{path} does not fit into memory") from error
+        raise ImageError(f"{shown(path)} does not fit into memory") from error
     except _DAMAGE as error:
-        raise ImageError(f"{path} cannot be decoded as an image ({reason(error)}); mend it or take it away") from error
+        raise ImageError(
+            f"{shown(path)} cannot be decoded as an image ({reason(error)}); mend it or take it away"
+        ) from error
 
 
 def resize_all(images: NDArray[np.uint8], size: int | None) -> NDArray[np.uint8]:
@@ -161,7 +164,7 @@ def _rgb(path: Path, image: Image.Image, deep: bool) -> Image.Image:
             grey[levels == image.info["transparency"]] = 255
         return Image.fromarray(grey).convert("RGB")
     if image.mode in ("I", "F"):
-        raise ImageError(f"{path} has {image.mode} pixels of 32 bits; save it with 8 or 16 bits per channel")
+        raise ImageError(f"{shown(path)} has {image.mode} pixels of 32 bits; save it with 8 or 16 bits per channel")
     return _on_white(image).convert("RGB")
 
 

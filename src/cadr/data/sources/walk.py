@@ -6,6 +6,7 @@ import os
 from collections import deque
 from pathlib import Path
 
+from cadr.data.reason import shown
 from cadr.data.sources.images import SUFFIXES
 from cadr.errors import DataError
 
@@ -43,9 +44,11 @@ def visible(folder: Path) -> list[Path]:
         with os.scandir(folder) as entries:
             found = sorted((entry for entry in entries if not entry.name.startswith(".")), key=lambda entry: entry.name)
     except OSError as error:
-        raise FolderError(f"{folder} cannot be read: {error.strerror}") from error
+        raise FolderError(f"{shown(folder)} cannot be read: {error.strerror}") from error
     for entry in found:
         if entry.is_symlink() and not Path(entry).exists():
             target = Path(entry).readlink()
-            raise FolderError(f"{entry.path} is a link to {target}, which is not there; mend it or take it away")
+            raise FolderError(
+                f"{shown(entry.path)} is a link to {shown(target)}, which is not there; mend it or take it away"
+            )
     return [folder / entry.name for entry in found]

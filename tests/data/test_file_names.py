@@ -1,0 +1,69 @@
+"""The file names in a CSV of labels: blanks around them belong to the name where a file is called so."""
+
+import pytest
+from PIL import Image
+
+from cadr.cli.main import main
+from cadr.data.reason import shown
+from cadr.data.sources.blocks import Wanted, open_blocks
+from cadr.errors import DataError
+from tests.data.loose import open_data
+from tests.evaluate.own_runs import TINY, read_csv, write_csv, write_images
+
+
+def photos(folder, *names):
+    folder.mkdir()
+    for name in names:
+        (folder / name).parent.mkdir(exist_ok=True)
+        Image.new("RGB", (6, 6)).save(folder / name)
+    return folder
+
+
+def labels_of(pool):
+    return {name: pool.class_names[c] for name, c in zip(pool.identifiers, pool.labels, strict=True) if c >= 0}
+
+
+def test_a_blank_before_a_name_is_part_of_it_where_a_file_is_called_so(tmp_path):
+    folder = photos(tmp_path / "photos", "1.png", " 1.png", "2.png", "3.png", "old /1.png")
+    rows = [[" 1.png", "a"], [" 2.png ", "b"], ["3.png", "b"], ["old /1.png", "a"]]
+    labels = write_csv(tmp_path / "l.csv", ["file", "label"], rows)
+    found = labels_of(open_data(folder, labels=labels))
+    assert found == {" 1.png": "a", "2.png": "b", "3.png": "b", "old /1.png": "a"}
+    opened = open_blocks(str(folder), Wanted((6, 6, 3), ("a", "b")), labels)
+    (block,) = opened.blocks
+    assert block.labels is not None
+    assert {n: c for n, c in zip(block.kept[0], block.labels, strict=True) if c} == found
+
+
+def test_a_name_that_only_a_file_with_a_blank_has_is_not_there(tmp_path):
+    folder = photos(tmp_path / "photos", " 1.png", "2.png")
+    labels = write_csv(tmp_path / "l.csv", ["file", "label"], [["1.png", "a"], ["2.png", "b"]])
+    with pytest.raises(DataError, match="line 2: '1.png' is not in"):
+        open_data(folder, labels=labels)
+
+
+def test_what_a_run_writes_about_such_a_file_is_read_again(tmp_path):
+    write_images(tmp_path / "photos", 20)
+    Image.new("RGB", (8, 8), (220, 220, 220)).save(tmp_path / "photos" / " 000.png")  # 000.png is a dark one
+    rows = [[f"{i:03}.png", "light" if i % 2 else "dark"] for i in range(10)]
+    labels = write_csv(tmp_path / "labels.csv", ["file", "label"], rows)
+    data, run, ask = str(tmp_path / "photos"), str(tmp_path / "run"), tmp_path / "ask.csv"
+    assert main(["train", data, "--labels", str(labels), *TINY, "--out", run]) == 0
+    assert main(["report", run, "--out", str(tmp_path / "r.html"), "--to-label", str(ask)]) == 0
+    assert main(["predict", run, data, "--out", str(tmp_path / "p.csv")]) == 0
+    for table in (ask, tmp_path / "p.csv"):
+        assert " 000.png" in [row["file"] for row in read_csv(table)]
+    filled = [[row["file"], "light" if row["file"] == " 000.png" else ""] for row in read_csv(ask)]
+    write_csv(labels, ["file", "label"], [*rows, *filled])
+    found = labels_of(open_data(tmp_path / "photos", labels=labels))
+    assert (found["000.png"], found[" 000.png"]) == ("dark", "light")
+
+
+def test_a_name_with_blanks_at_its_ends_is_quoted_in_sentences(tmp_path):
+    assert shown("old photos/1.png") == "old photos/1.png"
+    assert shown("old /1.png") == "'old /1.png'"
+    folder = photos(tmp_path / "photos", "1.png", "2.png")
+    (folder / " 1.png").write_bytes(b"no picture")
+    labels = write_csv(tmp_path / "l.csv", ["file", "label"], [["1.png", "a"], ["2.png", "b"]])
+    with pytest.raises(DataError, match="photos/ 1.png' cannot be decoded"):
+        open_data(folder, labels=labels)
