@@ -21,7 +21,7 @@ from cadr.evaluate.predict import predict_file
 from cadr.evaluate.predictor import Predictor
 from cadr.export import export_run
 from cadr.train import train
-from tests.evaluate.own_runs import COLUMNS, NAMES, image_run, table, table_run, write_csv, write_images
+from tests.evaluate.own_runs import COLUMNS, NAMES, by_hand, image_run, table, table_run, write_csv, write_images
 from tests.train import tiny
 
 
@@ -92,6 +92,32 @@ def test_a_difference_is_not_kept(trees, tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match="differs from the run"):
         export_run(trees, tmp_path, ("torch",))
     assert not (tmp_path / "model.pt2").exists()
+
+
+def test_what_is_wrong_for_some_rows_or_no_number_is_a_difference(trees):
+    predictor = Predictor.load(trees, device="cpu")
+
+    def right(x):
+        return predictor.probabilities(x).numpy()
+
+    export._compare(predictor, right, "model.onnx")
+    for wrong in (lambda x: right(x) + (len(x) > 1), lambda x: right(x) + (len(x) == 1), lambda x: right(x) * np.nan):
+        with pytest.raises(ConfigError, match=r"model\.onnx differs from the run"):
+            export._compare(predictor, wrong, "model.onnx")
+
+
+def test_predictions_and_what_is_exported_are_calibrated_as_the_run_says(trees, tmp_path):
+    run, x = tmp_path / "run", table(33, seed=8)[0]
+    shutil.copytree(trees, run)
+    fitted = json.loads((run / "calibration.json").read_text())
+    changed = {"temperature": 2.0, "correction": [0.9, -0.6, -0.3]}
+    (run / "calibration.json").write_text(json.dumps(fitted | changed))
+    calibrated = by_hand(run, x)
+    assert np.abs(calibrated - by_hand(trees, x)).max() > 0.05
+    predictor = Predictor.load(run, device="cpu")
+    packaged = export.Packaged(predictor)(torch.from_numpy(x))
+    for found in (predictor.probabilities(x), predictor.precise(x), packaged):
+        np.testing.assert_allclose(found.detach().numpy(), calibrated, atol=1e-5)
 
 
 def test_the_card_says_what_the_run_says(trees, capsys):
