@@ -47,6 +47,12 @@ def test_the_sentence_when_cadr_is_best_or_below():
     assert "CADR is 10.0 points below FixMatch, 10.0 less in geometric mean." in meaning(worse, "fixmatch")
 
 
+def test_as_good_in_a_seed_is_not_above():
+    level = {"fixmatch": runs((80.0, 50.0), (82.0, 54.0)), "cadr": runs((80.0, 50.0), (83.0, 54.0))}
+    assert table(level, "fixmatch")[1][1][4] == "1 of 2 seeds"
+    assert "(above it in 1 of 2 seeds)" in meaning(level, "fixmatch")
+
+
 def test_the_sentence_on_a_tie():
     level = {"fixmatch": runs((80.0, 50.0), (90.0, 60.0)), "cadr": runs((90.0, 60.0), (80.0, 50.0))}
     assert meaning(level, "fixmatch") == (
