@@ -67,6 +67,11 @@ def test_a_table_with_identifiers(command, capsys, tmp_path):
     assert "cat" in capsys.readouterr().out
 
 
+def test_the_seed_is_that_of_the_command(capsys, tmp_path):
+    _, text, _ = run(capsys, write_table(tmp_path), "--json", "--seed", 7)
+    assert json.loads(text)["seed"] == 7
+
+
 def test_json_is_all_there_is(capsys, tmp_path):
     status, text, _ = run(capsys, write_table(tmp_path), "--json")
     found = json.loads(text)
