@@ -32,6 +32,14 @@ def test_split_prints_the_class_table_and_writes_the_file(capsys, tmp_path):
     assert split.parameters == {**PROTOCOLS["longtail"]().parameters(), "held_out": 0}
 
 
+def test_another_seed_is_another_split(capsys, tmp_path):
+    for seed in (1, 2):
+        run(capsys, "split", "digits", "--seed", seed, "--out", tmp_path / f"{seed}.json")
+    one, two = (Split.read(tmp_path / f"{seed}.json") for seed in (1, 2))
+    assert (one.seed, two.seed) == (1, 2)
+    assert not np.array_equal(one.labelled, two.labelled)
+
+
 def test_show(capsys, tmp_path):
     run(capsys, "split", "digits", "--n-max", 20, "--gamma", 20, "--out", tmp_path / "s.json")
     assert "1,267 labelled" in run(capsys, "show", "digits")[1]
