@@ -48,6 +48,11 @@ def test_a_mask_that_lets_everything_through_is_warned_about_once():
     assert "almost every pseudo-label" in message
 
 
+@pytest.mark.parametrize(("used", "said"), [(1 / 3000, True), (2999 / 3000, True), (0.01, False), (0.99, False)])
+def test_a_few_exceptions_make_no_difference(used, said):
+    assert len(observe(watch(), range(10, 801, 10), [0, 1, 2], used)) == said
+
+
 def test_an_algorithm_without_pseudo_labels_has_no_mask_to_collapse():
     assert observe(watch(), range(10, 801, 10), [0, 1, 2], 0.0, uses=False) == []
 
