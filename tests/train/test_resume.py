@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import os
 import signal
 import subprocess
@@ -128,8 +129,10 @@ def test_changed_data_are_refused(tmp_path):
     records = train(tiny.config(), tmp_path, pool=tiny.pool())
     next(records), next(records)
     records.close()
-    with pytest.raises(DataError, match="data have changed"):
-        tiny.finish(tiny.config(), tmp_path, pool=tiny.pool(n=120))
+    renamed = dataclasses.replace(tiny.pool(), class_names=("ant", "cat", "bee"))
+    for other in (tiny.pool(n=120), renamed):
+        with pytest.raises(DataError, match="data have changed"):
+            tiny.finish(tiny.config(), tmp_path, pool=other)
 
 
 def test_two_processes_cannot_share_a_run(tmp_path):
