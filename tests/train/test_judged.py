@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
-from cadr.train.judged import caution_about_number, over_classes, weighted_accuracy
+from cadr.train.judged import caution_about_number, over_classes, weighted_accuracy, wilson
 
 
 def test_weighting_undoes_the_labelling():
@@ -30,6 +31,12 @@ def test_classes_that_could_not_be_judged_are_said():
 def test_one_label_is_singular():
     assert "judged on 1 label held out only" in caution_about_number(100.0, 1, "validation")
     assert "judged on 2 test examples only: it may" in caution_about_number(100.0, 2, "test")
+
+
+@pytest.mark.parametrize(("right", "n"), [(0, 5), (12, 12), (7, 10), (150, 299)])
+def test_the_interval_is_wilsons(right, n):
+    expected = binomtest(right, n).proportion_ci(0.95, "wilson")
+    assert wilson(right / n, n) == pytest.approx((expected.low, expected.high), abs=1e-4)
 
 
 @pytest.mark.parametrize("n", [5, 10, 15, 20, 23])
