@@ -112,7 +112,14 @@ IMAGES = {
         "labels.csv: 2 of the 4 files that it names are not in",
     ),
     "all their names": ([["999.png", "b"], ["001.png", "b"], ["998.jpg", ""]], ": '999.png', '998.jpg'; give names"),
-    "a file named twice": ([["000.png", "a"], ["000.png", "b"]], "line 3: '000.png' is named twice"),
+    "a file with two labels": (
+        [["000.png", "a"], ["001.png", "b"], ["000.png", "b"]],
+        "labels.csv: '000.png' is labelled 'a' in line 2 and 'b' in line 4; keep one line for each file",
+    ),
+    "several files with two labels": (
+        [["000.png", "a"], ["001.png", "b"], ["000.png", "b"], ["001.png", ""], ["000.png", "c"], ["001.png", "b"]],
+        "'000.png' is labelled 'a' in line 2 and 'b' in line 4 (and 2 more lines contradict others); keep one line",
+    ),
     "a file elsewhere": ([["../x.png", "a"]], "is not a file inside"),
     "every label blank": ([["000.png", ""], ["001.png", ""]], "at least two classes"),
     "no label at all": ([], "at least two classes"),

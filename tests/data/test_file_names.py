@@ -38,7 +38,7 @@ def test_a_blank_before_a_name_is_part_of_it_where_a_file_is_called_so(tmp_path)
 def test_a_name_that_only_a_file_with_a_blank_has_is_not_there(tmp_path):
     folder = photos(tmp_path / "photos", " 1.png", "2.png")
     labels = write_csv(tmp_path / "l.csv", ["file", "label"], [["1.png", "a"], ["2.png", "b"]])
-    with pytest.raises(DataError, match="line 2: '1.png' is not in"):
+    with pytest.raises(DataError, match=r"line 2: '1\.png' is not in"):
         open_data(folder, labels=labels)
 
 
@@ -65,5 +65,12 @@ def test_a_name_with_blanks_at_its_ends_is_quoted_in_sentences(tmp_path):
     folder = photos(tmp_path / "photos", "1.png", "2.png")
     (folder / " 1.png").write_bytes(b"no picture")
     labels = write_csv(tmp_path / "l.csv", ["file", "label"], [["1.png", "a"], ["2.png", "b"]])
-    with pytest.raises(DataError, match="photos/ 1.png' cannot be decoded"):
+    with pytest.raises(DataError, match=r"photos/ 1\.png' cannot be decoded"):
         open_data(folder, labels=labels)
+
+
+def test_a_line_that_is_there_twice_says_nothing_new(tmp_path):
+    folder = photos(tmp_path / "photos", "1.png", "2.png", "3.png")
+    rows = [["1.png", "4"], ["2.png", "5"], ["1.png", "4"], [" 2.png", "5.0 "], ["3.png", ""], ["3.png", ""]]
+    labels = write_csv(tmp_path / "l.csv", ["file", "label"], rows)
+    assert labels_of(open_data(folder, labels=labels)) == {"1.png": "4", "2.png": "5"}

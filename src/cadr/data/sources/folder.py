@@ -16,8 +16,9 @@ from cadr.data.pool import MISSING, Pool
 from cadr.data.reason import listed, shown
 from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
 from cadr.data.sources.images import SUFFIXES, decode_all
-from cadr.data.sources.labels import check_unlike, class_order, index_labels
+from cadr.data.sources.labels import check_unlike, class_order, index_labels, label_spelling
 from cadr.data.sources.walk import FolderError, images_in, visible
+from cadr.words import counted
 
 UNLABELLED = ("unlabelled", "unlabeled")
 PARTS = ("train", "training", "val", "valid", "validation")  # of data: no classes, if they hold folders alone
@@ -95,11 +96,12 @@ def images_under(root: Path, named: Iterable[Path] = ()) -> list[Path]:
 
 
 def labelled_files(root: Path, labels: Path, file_column: str, label_column: str) -> dict[Path, str]:
-    """Files under `root` and what a CSV says about them; each must be there, and named once."""
+    """Files under `root` and what a CSV says about them; each must be there, and have one label, however often."""
     header, rows = read_csv(labels)
     file_at = column(labels, header, file_column, any_case=True)
     label_at = column(labels, header, label_column, LABEL_HINT, any_case=True)
-    found: dict[Path, str] = {}
+    found: dict[Path, tuple[str, int]] = {}  # what each is labelled, and in which line
+    unlike: list[str] = []  # in words
     lacking: dict[str, int] = {}  # lines, by the name of the file that is not there
     for line, row in rows:
         name = _as_there(root, row[file_at])
@@ -107,15 +109,19 @@ def labelled_files(root: Path, labels: Path, file_column: str, label_column: str
         if not name or relative.is_absolute() or ".." in relative.parts:
             raise FolderError(f"{labels}, line {line}: {name!r} is not a file inside {root}")
         path = root / relative
-        if path in found:
-            raise FolderError(f"{labels}, line {line}: {name!r} is named twice")
         if not path.is_file():
             lacking[name] = line
         elif path.suffix.lower() not in SUFFIXES:
             raise FolderError(f"{labels}, line {line}: {name!r} is not an image ({KINDS})")
-        found[path] = row[label_at].strip()
+        label = row[label_at].strip()
+        before, first = found.setdefault(path, (label, line))
+        if label_spelling(before) != label_spelling(label):
+            unlike.append(f"{name!r} is labelled {before!r} in line {first} and {label!r} in line {line}")
+    if unlike:
+        more = f" (and {counted(len(unlike) - 1, 'more line')} contradict others)" if len(unlike) > 1 else ""
+        raise FolderError(f"{labels}: {unlike[0]}{more}; keep one line for each file")
     _check_there(root, labels, lacking, len(found))
-    return found
+    return {path: label for path, (label, _) in found.items()}
 
 
 def _as_there(root: Path, cell: str) -> str:
