@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 import tracemalloc
 
@@ -201,6 +202,32 @@ def test_the_data_are_not_written_over(trees, tmp_path, capsys):
     labels = write_csv(tmp_path / "labels.csv", ["label"], [["ash"]] * 4)
     assert main(["predict", str(trees), str(tmp_path / "x.npy"), "--labels", str(labels), "--out", str(labels)]) == 2
     assert data.read_text() == before
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_nor_is_what_the_run_was_trained_on(trees, elsewhere, tmp_path, capsys, monkeypatch):
+    x, _ = table(4)
+    data = write_csv(tmp_path / "new.csv", COLUMNS, x.tolist())
+    given = trees.parent / "trees.csv"
+    if elsewhere:  # the run knows its data by a name from where it was begun
+        copied = shutil.copytree(trees.parent, tmp_path / "copy")
+        config = copied / "run" / "config.toml"
+        config.write_text(config.read_text().replace(str(given), "trees.csv"))
+        trees, given = copied / "run", copied / "trees.csv"
+        monkeypatch.chdir(tmp_path)
+    before = given.read_bytes()
+    assert main(["predict", str(trees), str(data), "--out", str(given)]) == 2
+    assert f"{given} is what the run was trained on; write to another file" in capsys.readouterr().err
+    assert given.read_bytes() == before
+
+
+def test_nor_are_the_labels_of_its_pictures(squares, tmp_path, capsys):
+    write_images(tmp_path / "new", 4)
+    given = squares.parent / "labels.csv"
+    before = given.read_bytes()
+    assert main(["predict", str(squares), str(tmp_path / "new"), "--out", str(given)]) == 2
+    assert f"{given} is what the run was trained on" in capsys.readouterr().err
+    assert given.read_bytes() == before
 
 
 def test_memory_does_not_grow_with_the_rows(trees, tmp_path):

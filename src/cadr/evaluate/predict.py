@@ -24,6 +24,7 @@ from cadr.data.sources.unseen import Unseen
 from cadr.data.whole import whole
 from cadr.errors import ConfigError, DataError
 from cadr.evaluate.predictor import Predictor
+from cadr.evaluate.spared import check_spared
 from cadr.needed import needed
 
 
@@ -65,6 +66,7 @@ def predict_file(
         if given is not None and out.exists() and given.exists() and out.samefile(given):
             raise ConfigError(f"{out} is what to predict on; write the predictions to another file")
     predictor = Predictor.load(run, model, device)
+    check_spared(predictor.config, Path(run), out)
     wanted = predictor.wanted()
     if label_column is not None:
         wanted = dataclasses.replace(wanted, label_column=label_column)

@@ -11,9 +11,7 @@ from typing import Any
 from torch import nn
 
 from cadr.config import CHOICES
-from cadr.data.home import at_home
 from cadr.data.pool import Pool
-from cadr.data.sources.folder import LABELS
 from cadr.data.whole import whole
 from cadr.errors import CadrError, ConfigError, DataError
 from cadr.evaluate.report.examples import disagreements, worth_labelling
@@ -35,6 +33,7 @@ from cadr.evaluate.report.sections import (
 )
 from cadr.evaluate.report.tables import by_class, summary
 from cadr.evaluate.report.to_label import check_free, write_to_label
+from cadr.evaluate.spared import check_spared
 from cadr.train import checkpoint
 from cadr.train.prepare import fingerprint
 
@@ -81,7 +80,8 @@ def write_report(
             "report on each"
         )
     written = [Path(out)] if to_label is None else [Path(out), Path(to_label)]
-    _spare_the_data(read, written)
+    for run in read:
+        check_spared(run.config, run.path, *written)
     if len(read) == 1:  # a page on a single run that no other command takes any more would look as if all were well
         checkpoint.newest(read[0].path)
     if to_label is not None:
@@ -98,16 +98,6 @@ def write_report(
     if to_label is not None:
         write_to_label(Path(to_label), looks[read[0].name])
     return problems
-
-
-def _spare_the_data(runs: Sequence[Run], written: Sequence[Path]) -> None:
-    """Labels that somebody gave must not make way for a page, or for a table of those that are missing."""
-    for run in runs:
-        data = at_home(run.config.data)
-        given = [data, data / LABELS, at_home(run.config.source.labels or run.config.data)]
-        for path in written:
-            if path.exists() and any(file.exists() and path.samefile(file) for file in given):
-                raise ConfigError(f"{path} is what the run was trained on; write to another file")
 
 
 def _nothing_to_label(look: Look) -> list[str]:
