@@ -71,6 +71,15 @@ def test_labels_may_be_so_biased_that_a_good_model_falls_short_of_a_guess(propen
     assert ("--target-prior" in said) is not alone
 
 
+@pytest.mark.parametrize(("on", "said"), [("validation", True), ("test", False), ("held_out", False)])
+def test_labels_are_weighted_where_they_were_held_out_of_biased_ones(on, said):
+    propensity = (0.5, 0.1, 0.5)
+    labels = Labels("", "", np.array(propensity), propensity, [], [], [])
+    judged = run([[4, 0, 0], [2, 2, 0], [0, 0, 4]], on=on)  # they stand for 8, 40 and 8 rows: 36 of 56 are right
+    found = [note for note in notes([judged], {"mine": labels}, {}) if "count as in all rows" in note]
+    assert [note.rpartition(" is ")[2] for note in found] == ["64.3 %."] * said
+
+
 @pytest.mark.parametrize(
     "confusion",
     [
