@@ -18,7 +18,7 @@ from cadr.evaluate import diagnosis as module
 from cadr.evaluate import diagnosis_crossfit as crossfit
 from cadr.evaluate.diagnosis import diagnose
 from cadr.evaluate.diagnosis_features import fit_features
-from cadr.evaluate.diagnosis_result import CAVEAT
+from cadr.evaluate.diagnosis_result import CAVEAT, ClassDiagnosis, flag_of
 
 
 def digits(protocol, **parameters):
@@ -181,6 +181,22 @@ def test_limits_for_large_data_hardly_move_the_estimate(monkeypatch):
         assert a.labels == b.labels
 
 
+def test_large_classes_give_up_labels_before_small_ones():
+    labels = np.random.default_rng(0).permutation(np.repeat(np.arange(4), [400, 200, 100, 50]))
+    kept = crossfit._capped(labels, 240, np.random.default_rng(1))
+    assert np.bincount(labels[kept]).tolist() == [63, 63, 63, 50]
+
+
+def test_classes_of_one_label_and_of_none_are_not_compared(biased):
+    """Nothing is known of how often they are labelled, nor of whether they are told apart."""
+    of = [("a", 60, 0.5), ("b", 40, 0.2), ("c", 1, 0.001), ("d", 0, None)]
+    classes = tuple(ClassDiagnosis(name, n, 0.0, flag_of(n), propensity=phi) for name, n, phi in of)
+    found = dataclasses.replace(biased[1], classes=classes, balanced_accuracy=1 / 2)
+    assert [c.name for c in found.extremes] == ["b", "a"]
+    assert found.propensity_ratio == pytest.approx(2.5)
+    assert found.separability == pytest.approx(0.0)  # as good as guessing one of the two
+
+
 def test_the_estimate_is_the_mean_over_cross_fits_with_folds_of_their_own(monkeypatch):
     pool = blobs([12, 8, 4], spread=2.0)
 
@@ -207,6 +223,10 @@ def test_rows_outside_the_stream_are_left_out():
     assert found.unlabelled == len(unlabelled)
     truth = (pool.hidden_labels[unlabelled] == 0).mean()
     assert found.classes[0].share == pytest.approx(truth, abs=0.05)
+    outside = np.setdiff1d(np.flatnonzero(pool.labels < 0), stream)
+    other = pool.examples.copy()
+    other[outside] += 1000
+    assert diagnose(dataclasses.replace(pool, examples=other, stream=stream)) == found  # whatever they hold
 
 
 @pytest.mark.parametrize(
