@@ -1,0 +1,31 @@
+"""The calibration that a run's folder holds, read back."""
+
+import json
+
+import pytest
+
+from cadr.errors import CheckpointError
+from cadr.estimate.calibration import Calibration, uncalibrated
+from cadr.evaluate.predictor import read_calibration
+from cadr.train.input_spec import InputSpec
+
+SPEC = InputSpec("features", (4,), ("ant", "bee"), (3, 2), 10)
+GOOD = {"temperature": 2.0, "correction": [0.1, -0.1], "prior_correction": 0.5}
+GOOD |= {"error_before": 3.0, "error_after": None, "examples": 40}
+
+
+def test_what_was_written_is_read_and_need_not_be_there(tmp_path):
+    assert read_calibration(tmp_path, SPEC) == uncalibrated(2)
+    (tmp_path / "calibration.json").write_text(json.dumps(GOOD))
+    assert read_calibration(tmp_path, SPEC) == Calibration(2.0, (0.1, -0.1), 0.5, 3.0, None, 40)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{"temperature": 0.0}, {"temperature": -1.0}, {"correction": [0.1]}, {"correction": None}, {"more": 1}],
+    ids=str,
+)
+def test_what_cannot_be_used_is_one_sentence(damage, tmp_path):
+    (tmp_path / "calibration.json").write_text(json.dumps(GOOD | damage))
+    with pytest.raises(CheckpointError, match=r"calibration\.json cannot be used \(.+\); delete it to predict uncali"):
+        read_calibration(tmp_path, SPEC)
