@@ -23,6 +23,8 @@ def table(tmp_path, cell, labelled=20):
         lambda i, kind: kind and ["Ann", "Bob"][i % 3 > 0],
         lambda i, kind: "" if kind else ["Ann", "Bob"][i % 3 > 0],
         lambda i, kind: kind and i / 4,  # a time, missing where nobody has labelled the row
+        lambda i, kind: i / 4 if kind else -1,  # or a number that stands for that
+        lambda i, kind: 9999 if kind else i / 4,
     ],
 )
 def test_who_labelled_is_no_feature(cell, tmp_path, capsys):
@@ -44,6 +46,9 @@ def test_who_labelled_is_no_feature(cell, tmp_path, capsys):
         (lambda i, kind: "Ann" if kind and i else "", 20),  # a blank in common
         (lambda i, kind: i if i in (1, 40) or not kind else "", 20),  # a number in common
         (lambda i, kind: "same", 20),
+        (lambda i, kind: i / 4 if kind and i else -1, 20),  # the number that stands for none, in common
+        (lambda i, kind: i % 2 if kind else 2 + i % 2, 20),  # several numbers on either side
+        (lambda i, kind: 3, 20),
         (lambda i, kind: kind or "pending", 8),  # too few to tell chance
     ],
 )

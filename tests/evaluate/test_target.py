@@ -73,6 +73,15 @@ def test_four_intervals_are_to_hold_at_once(away, equal):
     assert _may_be_equal(dataclasses.replace(diagnosis, classes=tuple(classes))) == equal
 
 
+def test_more_than_the_class_decides_who_is_labelled():
+    pool, truth = blobs([0.5, 0.3, 0.2], [30, 30, 30])
+    assert diagnosed_target(pool).warning == ""
+    x = pool.examples.copy()
+    x[:, 5] = np.where(pool.labels >= 0, truth, -5)  # somebody's entry, and a number where there is none
+    warning = diagnosed_target(dataclasses.replace(pool, examples=x)).warning
+    assert warning.startswith("Missingness does not look like a matter of class alone")
+
+
 def test_labels_may_say_alone_that_shares_are_not_equal():
     """More than a third of all rows has a label of the first class, and no classifier is needed to see that."""
     pool, _ = blobs([0.5, 0.25, 0.25], [500, 5, 5])

@@ -54,9 +54,11 @@ def target_in_words(target: Target | None) -> list[str]:
     """What is presumed of the classes' shares, which decides a run; nothing if somebody has said what they are."""
     if target is None:
         return []
-    if target.shares is None:
-        return [f"The classes are taken to be equally frequent: {target.why}. Give --target-prior if you know better."]
-    return [f"The target is the classes' shares {target.why}; say so if you know better."]
+    warned = [f"Warning: {target.warning} See cadr diagnose."] if target.warning else []
+    if target.shares is not None:
+        return [f"The target is the classes' shares {target.why}; say so if you know better.", *warned]
+    presumed = f"The classes are taken to be equally frequent: {target.why}."
+    return [f"{presumed} Give --target-prior if you know better.", *warned]
 
 
 def complete(

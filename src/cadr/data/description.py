@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cadr.data.sources.columns import in_words
+from cadr.data.sources.columns import Column, in_words
 from cadr.data.sources.telling import telling_in_words
 from cadr.data.sources.unread_dates import unread_dates
 
@@ -33,7 +33,7 @@ def columns_in_words(pool: Pool) -> list[str]:
 
 def column_warnings(pool: Pool) -> list[str]:
     """Columns that should not be learned from, or not as they are."""
-    columns = pool.columns or ()
+    columns = pool.columns or tuple(Column(name) for name in pool.feature_names or ())
     return [*telling_in_words(columns, pool.examples, pool.labels >= 0), *unread_dates(columns)]
 
 

@@ -140,6 +140,16 @@ class Diagnosis:
         return f"{worth}; train with a method that corrects for the class, such as cadr train --algorithm cadr."
 
     @property
+    def other_than_class(self) -> str:
+        """That something else than the class decides who is labelled, if it seems so."""
+        if self.domain_auc <= self.domain_limit:
+            return ""
+        return (
+            "Missingness does not look like a matter of class alone: with classes reweighted, labelled rows still "
+            f"differ from unlabelled ones (AUC {self.domain_auc:.3f}, limit {self.domain_limit:.3f})."
+        )
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What to know before relying on the figures; a sentence or two each."""
         found = []
@@ -155,11 +165,8 @@ class Diagnosis:
                 f"Weak separability: a linear classifier finds {100 * self.balanced_accuracy:.0f} % of a class on "
                 "average, so shares and propensities cannot be trusted. Better features help, such as embeddings."
             )
-        if self.domain_auc > self.domain_limit:
-            found.append(
-                "Missingness does not look like a matter of class alone: with classes reweighted, labelled rows still "
-                f"differ from unlabelled ones (AUC {self.domain_auc:.3f}, limit {self.domain_limit:.3f})."
-            )
+        if self.other_than_class:
+            found.append(self.other_than_class)
         if self.far_share > self.far_limit:
             found.append(
                 f"There may be a class that nobody labelled: {100 * self.far_share:.0f} % of the unlabelled rows are "

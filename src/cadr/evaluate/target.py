@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -30,6 +31,7 @@ class Target:
 
     shares: list[float] | None
     why: str
+    warning: str = ""  # that more than the class decides who is labelled: then a model may learn just that
 
 
 def diagnosed_target(pool: Pool) -> Target:
@@ -47,6 +49,10 @@ def diagnosed_target(pool: Pool) -> Target:
         return Target(None, "nothing is here to estimate their shares with (pip install scikit-learn)")
     except DataError:
         return Target(None, "these labels say nothing of their shares")
+    return dataclasses.replace(_by(diagnosis), warning=diagnosis.other_than_class)
+
+
+def _by(diagnosis: Diagnosis) -> Target:
     unknown = [c.name for c in diagnosis.classes if c.prior is None]
     if diagnosis.checkable and diagnosis.separability < WEAK:
         return Target(None, "a linear classifier hardly tells them apart, so that their shares cannot be estimated")
