@@ -80,8 +80,8 @@ def learning(runs: Sequence[Run], classes: Classes) -> list[Figure]:
     return [
         Figure(
             "Accuracy over time",
-            f"On the {where} examples, of the averaged model. The geometric mean over the classes falls to almost "
-            "nothing when a single class is lost, which accuracy may hide.",
+            f"On the {where} examples, of the averaged model. The geometric mean over the C classes falls when one is "
+            "lost, which accuracy may hide; a recall of 0 counts as 1/(100 C) in it.",
             overall,
             keys=run_keys(judged),
         ),
