@@ -122,6 +122,8 @@ def test_where_a_run_is_computed_is_no_difference():
     assert difference(before, dataclasses.replace(after, source=Source(root="/elsewhere"))) == []
     names = {f.name for cls in FIXED.values() for f in dataclasses.fields(cls)}
     assert names >= CHANGEABLE
+    coarser = dataclasses.replace(before, training=Training(precision="bf16"))
+    assert difference(before, coarser) == ['precision (was "auto", now "bf16")']
 
 
 def test_options_are_what_differs_from_the_defaults():
