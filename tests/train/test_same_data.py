@@ -109,7 +109,7 @@ def test_of_large_arrays_little_is_read_and_other_contents_are_noticed(shape, mo
     assert large(examples.copy()).contents == before
     assert large(examples[::-1]).contents != before
     assert large(examples // 2).contents != before
-    if len(looked_at) > 1:
+    if 2 * examples[:1].nbytes <= 1 << 20:
         examples[-1] += 1  # the first and the last rows are among them
         assert large(examples).contents != before
 
