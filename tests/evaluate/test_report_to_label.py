@@ -56,13 +56,16 @@ def test_filled_in_it_is_a_table_of_labels(squares, tmp_path):
     assert int((np.asarray(pool.labels) >= 0).sum()) == 23
 
 
-def test_the_documentation_adds_it_to_labels_even_as_a_spreadsheet_saves_it(tmp_path):
+@pytest.mark.parametrize("sign", [",", ";", "\t"])
+def test_the_documentation_adds_it_to_labels_even_as_a_spreadsheet_saves_it(sign, tmp_path):
     page = (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
     code: dict[str, Any] = {}
     exec(page.split("```python\n")[1].split("```")[0], code)
     given, filled_in, more = (tmp_path / name for name in ("labels.csv", "ask.csv", "more.csv"))
-    given.write_text("file,label\n1.png,dark\n", encoding="utf-8")
-    filled_in.write_text('file,label,guess\n"2,a.png",light,dark\n3.png,,dark\n', encoding="utf-8-sig")
+    given.write_text("file,label\n1.png,dark\n".replace(",", sign), encoding="utf-8")
+    rows = [["file", "label", "guess"], ["2,a.png", "light", "dark"], ["3.png", "", "dark"]]
+    with filled_in.open("w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file, delimiter=sign).writerows(rows)
     code["add"](given, filled_in, more)
     assert more.read_text(encoding="utf-8").splitlines() == ["file,label", "1.png,dark", '"2,a.png",light']
 
@@ -82,6 +85,26 @@ def test_rows_without_an_identifier_can_be_found_as_well(tmp_path):
     assert report(run, tmp_path / "page.html", tmp_path / "ask.csv") == 0
     asked = {line["id"] for line in own_runs.read_csv(tmp_path / "ask.csv")}
     assert asked == {"row 45", *(f"tree-{i}" for i in range(46, 90))}
+
+
+def test_rows_that_share_an_identifier_are_told_apart_by_their_number(tmp_path, capsys):
+    run, ask = own_runs.table_run(tmp_path), tmp_path / "ask.csv"
+    assert report(run, tmp_path / "page.html", ask) == 0
+    assert "counted from 0" not in capsys.readouterr().out
+    ask.unlink()
+    data = tmp_path / "trees.csv"
+    text = data.read_text(encoding="utf-8").replace("tree-45,", ",").replace("tree-50,", "tree-3,")
+    data.write_text(text.replace("tree-60,", "tree-61,"), encoding="utf-8")
+    assert report(run, tmp_path / "page.html", ask) == 0
+    assert f"in {ask} the column `row`, counted from 0, says which row is meant." in capsys.readouterr().out
+    asked = own_runs.read_csv(ask)
+    assert list(asked[0]) == ["id", "row", "label", "guess", "probability", "guess_2", "probability_2"]
+    renamed = {45: "row 45", 50: "tree-3", 60: "tree-61"}
+    assert {int(line["row"]): line["id"] for line in asked} == {i: f"tree-{i}" for i in range(45, 90)} | renamed
+    assert report(run, tmp_path / "page.html", ask) == 0  # still blank
+    ask.write_text(ask.read_text(encoding="utf-8").replace(",,", ",ash,", 1), encoding="utf-8")
+    assert report(run, tmp_path / "page.html", ask) == 2
+    assert "ask.csv is there already" in capsys.readouterr().err
 
 
 def test_labels_that_were_given_are_not_written_over(squares, tmp_path, capsys):
@@ -112,7 +135,8 @@ def test_labels_that_were_filled_in_are_not_written_over(squares, tmp_path, caps
     page.unlink()
     blank = ask.read_text(encoding="utf-8").replace(",", sign)
     picture = (squares.parent / "squares" / "000.png").read_bytes()
-    for there in (blank.replace(sign * 2, f"{sign}dark{sign}", 1).encode(), b"file,label\n", picture):
+    filled_in = blank.replace(sign * 2, f"{sign}dark{sign}", 1)
+    for there in (filled_in.encode(), b"file,label\n", b"my_" + blank.encode(), picture):
         ask.write_bytes(there)
         assert report(squares, page, ask) == 2
         assert "ask.csv is there already" in capsys.readouterr().err

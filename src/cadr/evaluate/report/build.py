@@ -61,7 +61,7 @@ def write_report(
     rows: int = ROWS,
     to_label: Path | str | None = None,
 ) -> list[str]:
-    """Write the report on `runs` to the file `out`; what had to be left out comes back in words.
+    """Write the report on `runs` to the file `out`; what had to be left out, or is to be known, comes back in words.
 
     `pool` and `model` are for runs that were trained on a pool or a network of your own. At most `rows` unlabelled
     examples are looked at. Those that the model of a single run is least sure of are written to the table `to_label`.
@@ -96,7 +96,7 @@ def write_report(
     with whole(Path(out)) as new:
         new.write_text(page, encoding="utf-8")
     if to_label is not None:
-        write_to_label(Path(to_label), looks[read[0].name])
+        return [*problems, *write_to_label(Path(to_label), looks[read[0].name])]
     return problems
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import csv
 import os
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ from cadr.evaluate.report.look import Look
 
 MOST = 100
 _COLUMNS = ["label", "guess", "probability", "guess_2", "probability_2"]  # behind what the example is called
+_NAMED = (["file"], ["id"], ["id", "row"], ["row"])
 
 
 def least_sure(probabilities: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -43,20 +46,36 @@ def check_free(path: Path, page: Path) -> None:
 def _is_blank(path: Path) -> bool:
     try:
         header, rows = read_csv(path)
-        return header[1:] == _COLUMNS and not any(row[1].strip() for _, row in rows)
+        label_at = len(header) - len(_COLUMNS)
+        ours = header[:label_at] in _NAMED and header[label_at:] == _COLUMNS
+        return ours and not any(row[label_at].strip() for _, row in rows)
     except CsvError:
         return False
 
 
-def write_to_label(path: Path, look: Look) -> None:
-    """Write at most a hundred, with a blank for the label, and what it may be."""
+def write_to_label(path: Path, look: Look) -> list[str]:
+    """Write at most a hundred, with a blank for the label, and what it may be. What to know comes back in words."""
     pool, names = look.pool, look.pool.identifiers
-    first = "row" if names is None else "file" if pool.examples.ndim == 4 else "id"
+    asked = least_sure(look.on_unlabelled)[:MOST]
+    first = ["row" if names is None else "file" if pool.examples.ndim == 4 else "id"]
+    shared = _shared(names or (), [int(row) for row in look.unlabelled[asked]])
+    if shared is not None:
+        first.append("row")
     with whole(path) as new, new.open("w", encoding="utf-8", errors="surrogateescape", newline="") as file:
         table = csv.writer(file)
-        table.writerow([first, *_COLUMNS])
-        for i in least_sure(look.on_unlabelled)[:MOST]:
+        table.writerow([*first, *_COLUMNS])
+        for i in asked:
             row, probabilities = int(look.unlabelled[i]), look.on_unlabelled[i]
             best = np.argsort(-probabilities, kind="stable")[:2]
             guesses = [cell for c in best for cell in (pool.class_names[c], f"{probabilities[c]:.4f}")]
-            table.writerow([row if names is None else names[row] or f"row {row}", "", *guesses])
+            called = [row if names is None else names[row] or f"row {row}"]
+            table.writerow([*called, *([row] if shared is not None else []), "", *guesses])
+    if shared is None:
+        return []
+    return [f"Several rows are called {shared!r}: in {path} the column `row`, counted from 0, says which row is meant."]
+
+
+def _shared(names: Sequence[str], rows: Sequence[int]) -> str | None:
+    """What one of these rows and some other are called; rows without a name go by their number."""
+    often = Counter(names)
+    return next((names[row] for row in rows if names and names[row] and often[names[row]] > 1), None)
