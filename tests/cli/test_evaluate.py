@@ -4,6 +4,7 @@ import json
 import re
 
 import numpy as np
+import pytest
 
 from cadr.cli.evaluate import class_table
 from cadr.cli.main import main
@@ -27,6 +28,13 @@ def test_a_run_is_evaluated_again_to_the_same_numbers(tmp_path, capsys):
     judged = np.bincount(open_data("digits").test_labels)
     expected = [[str(c), str(labels[c]), str(judged[c]), f"{result['recall'][c]:.1f}"] for c in range(10)]
     assert lines == expected
+
+
+@pytest.mark.parametrize("command", [["evaluate"], ["report"], ["export"], ["predict", "x.npy", "--out", "p.csv"]])
+def test_a_run_that_is_not_there_is_not_to_be_trained_first(command, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main([command[0], "rnu", *command[1:]]) == 2
+    assert capsys.readouterr().err == "cadr: rnu is not a run: there is no such folder.\n"
 
 
 def test_a_class_is_shown_with_what_it_is_mistaken_for():

@@ -52,9 +52,7 @@ class Predictor:
     @staticmethod
     def load(out: Path | str, model: nn.Module | None = None, device: str = "auto") -> Predictor:
         """From a run's folder; a module of your own, if the run was trained with one, is given again."""
-        folder = RunFolder(out)
-        if not folder.path.is_dir():
-            raise CheckpointError(f"{out} is not a run: there is no such folder.")
+        folder = RunFolder.there(out)
         config, spec = folder.config(), InputSpec.read(folder.path)
         if config is None:
             raise CheckpointError(f"{out} is not a run: it holds no config.toml.")

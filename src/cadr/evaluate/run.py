@@ -21,7 +21,7 @@ def evaluate_run(
     out: Path | str, pool: Pool | None = None, model: nn.Module | None = None, device: str = "auto"
 ) -> dict[str, Any]:
     """Accuracy, geometric mean, recall and confusion of the run in folder `out`, finished or not."""
-    folder = RunFolder(out)
+    folder = RunFolder.there(out)
     found, _ = checkpoint.newest(folder.path)
     if found is None:
         raise CheckpointError(f"{out} holds no checkpoint to evaluate; train it first.")

@@ -22,6 +22,13 @@ class RunFolder:
         self.path = Path(out)
         self.metrics = self.path / "metrics.jsonl"
 
+    @staticmethod
+    def there(out: Path | str) -> RunFolder:
+        """One to read from."""
+        if not Path(out).is_dir():
+            raise CheckpointError(f"{out} is not a run: there is no such folder.")
+        return RunFolder(out)
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """One process at a time; the lock goes with the process, however it ends."""

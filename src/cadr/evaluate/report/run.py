@@ -35,7 +35,7 @@ class Run:
 
     @staticmethod
     def read(path: Path, name: str, style: int) -> Run:
-        folder = RunFolder(path)
+        folder = RunFolder.there(path)
         config = folder.config()
         if config is None:
             raise CheckpointError(f"{path} is not a run: it holds no config.toml; name the folder that train made.")
