@@ -162,6 +162,8 @@ def test_defaults_follow_the_data():
     assert defaults(images(32), {}, cpu)["model"] == "convnet"  # a deep one would take days
     assert "model" not in defaults(images(32), {"model": "resnet-18"}, cpu)
     assert defaults(blobs(), {}, cpu)["steps"] < defaults(images(32), {}, gpu)["steps"] <= 2**17
+    more = defaults(blobs(n=3000), {}, cpu)
+    assert more["steps"] * more["batch"] * more["ratio"] == pytest.approx(100 * 3000, rel=1e-3)  # a hundred passes
     for chosen in (defaults(blobs(), {}, cpu), defaults(images(32), {}, gpu)):
         assert set(chosen) == set(CHOSEN)
         assert 0.9 <= chosen["ema"] <= 0.999
