@@ -10,6 +10,7 @@ from cadr.evaluate.report.figures import Bar, Series, bars, lines, matrix, relia
 from cadr.evaluate.report.figures.lines import Extent, extent_of
 from cadr.evaluate.report.figures.reliability import Bin, calibration_error, reliability
 from cadr.evaluate.report.figures.svg import round_ticks, short, shortened, tag
+from cadr.evaluate.report.sections import PANELS, Classes
 
 HOSTILE = """<script>alert(1)</script>&"'"""
 
@@ -137,6 +138,13 @@ def test_a_hundred_classes_fit():
     figure = parsed(matrix("Confusion", [str(i) for i in range(100)], np.eye(100, dtype=int).tolist()))
     assert sum(1 for e in figure.iter("rect") if e.attrib["class"] == "heat") == 10_000
     assert len(list(figure.iter("text"))) == 2
+
+
+def test_of_many_classes_those_with_the_fewest_labels_get_a_panel():
+    names, counts = tuple(f"class {c}" for c in range(40)), [(7 * c) % 40 for c in range(40)]
+    shown = Classes(names, counts).shown
+    assert [counts[c] for c in shown] == list(range(PANELS))[::-1]
+    assert Classes(names, None).shown == list(range(PANELS))
 
 
 def test_reliability_counts_what_is_right_at_each_confidence():
