@@ -24,9 +24,9 @@ def test_errors_and_coverage(cell):
 
 
 def test_size_and_power():
-    at_random = [row for row in RECORD["test"] if row["gamma"] == 1]
-    wrong, n = sum(row["rejected"] for row in at_random), sum(row["of"] for row in at_random)
-    assert f"{wrong} of {n}" in GUIDE
+    for scarce, words in ((False, "at random in {} of {} draws"), (True, "it rejects {} of {}")):
+        rows = [row for row in RECORD["test"] if row["gamma"] == 1 and ("unequal" in row["labels"]) == scarce]
+        assert words.format(sum(row["rejected"] for row in rows), sum(row["of"] for row in rows)) in GUIDE
     found = {(row["dataset"], row["labels"].partition(", ")[2]): row for row in RECORD["test"] if row["gamma"] > 1}
     for kind in ("γ = 3, drawn", "γ = 3, of fixed number", "γ = 5, drawn", "γ = 5, of fixed number"):
         digits, fashion = (found[dataset, kind] for dataset in ("digits", "fashion_mnist"))
