@@ -22,6 +22,7 @@ from cadr.errors import ConfigError, DataError
 from cadr.models import MLP, MODELS, choose
 from cadr.train.auxiliary import widen
 from cadr.train.folder import RunFolder
+from cadr.train.own_model import check_own_model
 from cadr.train.whereabouts import located
 
 
@@ -78,6 +79,8 @@ def _open(config: Config, folder: RunFolder, pool: Pool | None, model: nn.Module
     if rows is not None:
         pool = validation.hold_out(pool, rows)
     config = complete(config, pool, model)
+    if model is not None:
+        check_own_model(model, pool.num_classes, input_shape(pool))
     built = model if model is not None else build_model(config, pool.num_classes, input_shape(pool))
     widen(built, pool.num_classes, config.algorithm.auxiliary, config.training.seed)
     name = type(model).__name__ if model is not None else name_of(config.model)

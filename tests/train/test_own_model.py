@@ -1,0 +1,60 @@
+"""A network of one's own that cannot be trained is refused in one sentence, before a run is begun."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from cadr.errors import ConfigError
+from cadr.train.own_model import check_own_model
+from tests.train import tiny
+
+
+class Net(nn.Module):
+    """Three logits of four features, handed over as `hand` says."""
+
+    def __init__(self, hand=lambda logits: logits, classes=3, features=4):
+        super().__init__()
+        self.hand, self.layer, self.norm = hand, nn.Linear(features, classes), nn.BatchNorm1d(classes)
+
+    def forward(self, x):
+        return self.hand(self.norm(self.layer(x)))
+
+
+class Careful(Net):
+    handles_precision = True
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (Net(lambda z: (z, z)), r"Net should return logits, a tensor \(n, 3\), not a tuple"),
+        (Net(lambda z: {"logits": z}), r"not a dict"),
+        (Net(classes=5), r"expected \(2, 3\) for two examples, got \(2, 5\)"),
+        (Net(lambda z: z[:, None]), r"got \(2, 1, 3\)"),
+        (Net(lambda z: z[:-1]), r"got \(1, 3\)"),
+        (Net(features=7), r"Net cannot be called with a tensor \(2, 4\): mat1 and mat2"),
+        (nn.Identity(), "Identity has no parameters"),
+        (Net, "not the class Net; make an instance of it"),
+        (lambda x: x, "should be an nn.Module, not a function"),
+    ],
+)
+def test_what_is_no_network_for_these_classes(model, said, tmp_path):
+    with pytest.raises(ConfigError, match=said):
+        tiny.finish(tiny.config(), tmp_path / "run", model=model)
+    assert not list((tmp_path / "run").glob("*.toml"))
+
+
+def test_a_good_one_is_left_as_it_was():
+    model = Net(lambda z: z + torch.rand(()))
+    before, mode, seed = copy.deepcopy(model.state_dict()), model.training, torch.random.get_rng_state()
+    check_own_model(model, 3, (4,))
+    assert model.training == mode
+    assert torch.equal(torch.random.get_rng_state(), seed)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_other_precisions_are_not_tried():
+    check_own_model(Net().half(), 3, (4,))
+    check_own_model(Careful(classes=5), 3, (4,))
