@@ -142,6 +142,8 @@ def test_images_that_were_resized_are_to_be_resized_again(squares, tmp_path):
     export_run(run, tmp_path / "out", ("safetensors", "torch"))
     facts = json.loads((tmp_path / "out" / "model.json").read_text())["input"]
     assert (facts["image_size"], facts["resize"].split(",")[0]) == (6, "bilinear")
+    for said in (facts["image_files"], (tmp_path / "out" / "MODEL_CARD.md").read_text()):
+        assert "upright by EXIF orientation, the upper 8 bits of 16, what is transparent on white" in said
     assert "resized bilinearly to 6×6 pixels, uint8 (n, 6, 6, 3)" in (tmp_path / "out" / "MODEL_CARD.md").read_text()
     images = write_images(tmp_path / "large", 5, size=20)
     resized = [Image.fromarray(image).resize((6, 6), Image.Resampling.BILINEAR) for image in images]

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from cadr.config import name_of
+from cadr.data.sources.images import DECODING
 from cadr.data.whole import whole
 from cadr.errors import ConfigError
 from cadr.evaluate.predictor import Predictor
@@ -119,6 +120,7 @@ def _input(predictor: Predictor) -> dict[str, Any]:
         "dtype": "uint8" if spec.kind == "image" else "float32",
         "feature_names": spec.feature_names and list(spec.feature_names),
         **encoded,
+        "image_files": DECODING if spec.kind == "image" else None,
         "image_size": size,
         "resize": None if size is None else "bilinear, as Pillow does it, to image_size squared",
     }

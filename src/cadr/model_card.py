@@ -11,6 +11,7 @@ from torch import nn
 from cadr.config import name_of
 from cadr.data import validation
 from cadr.data.sources.columns import Column, apart
+from cadr.data.sources.images import DECODING
 from cadr.errors import CadrError
 from cadr.evaluate.predictor import Predictor
 from cadr.evaluate.run import evaluate_run
@@ -91,7 +92,10 @@ def _input(predictor: Predictor) -> str:
     if predictor.spec.kind == "image":
         size = predictor.config.source.image_size
         as_they_are = "as they are" if size is None else f"of any size, resized bilinearly to {size}×{size} pixels"
-        return f"RGB images {as_they_are}, uint8 (n, {shape}); scaling of the values is part of the exported model"
+        return (
+            f"RGB images {as_they_are}, uint8 (n, {shape}); scaling of the values is part of the exported model. "
+            f"Image files are read as they were for training: {DECODING}"
+        )
     names = predictor.spec.feature_names
     order = "" if names is None else f", in this order: {', '.join(names[:8])}" + (", …" if len(names) > 8 else "")
     made = "as they are" if predictor.spec.columns is None else "made of columns as said below"

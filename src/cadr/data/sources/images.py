@@ -27,6 +27,11 @@ SMALLER = "save it smaller, or cut it into pieces, with another program first"
 LARGEST_SIDE = 4096
 DRAFT = 3  # times the wanted size, at which a draft is good enough: after resizing no grey level is far off
 SHOWN = 20  # of many images that cannot be read: most people have fewer, and can take all away at once
+# What becomes of an image file, for people who decode others as these were.
+DECODING = (
+    "upright by EXIF orientation, the upper 8 bits of 16, what is transparent on white, the first picture of an "
+    "animation"
+)
 
 _DAMAGE = (OSError, SyntaxError, ValueError, TypeError, IndexError, KeyError, EOFError, struct.error, zlib.error)
 
