@@ -25,9 +25,10 @@ def _two_views(seed, step=0):
     )
 
 
-@pytest.mark.parametrize("tau", [2.0, 1.0])
-def test_values_gradients_and_distributions_over_several_periods(tau):
-    algorithm = SimPro(tau=tau, threshold=0.7, updates=256)  # of 1,024 steps: every fourth
+@pytest.mark.parametrize(("tau", "kept"), [(2.0, 0.9), (1.0, 0.7)])
+def test_values_gradients_and_distributions_over_several_periods(tau, kept):
+    # of 1,024 steps: every fourth
+    algorithm = SimPro(tau=tau, threshold=0.7, updates=256, update_momentum=kept)
     state = algorithm.init(FACTS)
     unlabelled, mixed = np.full(4, 0.25), LABELLED
     soft, hard = np.zeros(4), np.zeros(4)
@@ -59,8 +60,8 @@ def test_values_gradients_and_distributions_over_several_periods(tau):
         soft += predicted[used].sum(0)
         hard += np.bincount(labels, minlength=4)
         if step % 4 == 3:
-            unlabelled = 0.9 * unlabelled + 0.1 * soft / (soft.sum() + 1)
-            mixed = 0.9 * mixed + 0.1 * (soft + hard) / (soft + hard).sum()
+            unlabelled = kept * unlabelled + (1 - kept) * soft / (soft.sum() + 1)
+            mixed = kept * mixed + (1 - kept) * (soft + hard) / (soft + hard).sum()
             soft, hard = np.zeros(4), np.zeros(4)
         state = output.state
         close(state["unlabelled_prior"], unlabelled)
