@@ -138,8 +138,9 @@ def test_before_its_warm_up_is_over_darp_is_fixmatch():
         assert torch.equal(ours.terms["unlabelled"], base.terms["unlabelled"]) != differs
 
 
-def test_pseudo_labels_are_the_stored_refined_ones():
-    algorithm = DARP(threshold=0.6, warm_up=0.0)
+@pytest.mark.parametrize(("alpha", "iterations"), [(2.0, 10), (1.5, 2)])
+def test_pseudo_labels_are_the_stored_refined_ones(alpha, iterations):
+    algorithm = DARP(threshold=0.6, warm_up=0.0, alpha=alpha, iterations=iterations)
     state = algorithm.init(FACTS)
     kept = np.full((300, 4), 0.25)
     for step in range(8):
@@ -149,7 +150,7 @@ def test_pseudo_labels_are_the_stored_refined_ones():
     close(state["predictions"], kept)
     state = algorithm.refresh(state, 10, 100)
     counts = 300 * np.array(COUNTS) / sum(COUNTS)
-    refined = array(refine(torch.tensor(rivals.truncate(kept, counts, 2.0)), torch.tensor(counts), 10))
+    refined = array(refine(torch.tensor(rivals.truncate(kept, counts, alpha)), torch.tensor(counts), iterations))
     close(state["refined"], refined, 1e-3)
     batch = views(20)
     rows = array(state["refined"])[batch.index.numpy()]
