@@ -73,23 +73,25 @@ def test_pi_model():
 
 
 def test_mixmatch():
-    problem = Problem(MixMatch(weak_views=3, ramp=0.2, lambda_u=80.0))
+    problem = Problem(MixMatch(weak_views=3, ramp=0.2, lambda_u=80.0, temperature=0.7, momentum=0.8))
     labelled, labels, weak, _, W = problem.arrays()
     partners, shares = _mixing(B + 3 * U, 0.5)
 
     def value(W, held):
-        return mixing.mixmatch(labelled, labels, np.split(weak, 3), W, held, partners, shares, 0.5, 40.0)
+        return mixing.mixmatch(labelled, labels, np.split(weak, 3), W, held, partners, shares, 0.7, 40.0)
 
     output, gradient = problem.run()
     close(toy.objective(output), value(W, W), rtol=1e-6)
     close(gradient, central(lambda x: value(x, W), W), rtol=1e-6, atol=1e-7)
     assert not np.allclose(gradient, central(lambda x: value(x, x), W), rtol=1e-3)
+    first = (problem.batch.weak[:U] @ problem.W).softmax(1).mean(0)
+    close(output.prior, (0.8 / CLASSES + 0.2 * first).numpy(), rtol=1e-6)  # it begins in fp32
 
 
 @pytest.mark.parametrize("alignment", ["labelled", "uniform", "given"])
 def test_remixmatch(alignment):
     given = (1.0, 1.0, 2.0) if alignment == "given" else ()
-    algorithm = ReMixMatch(strong_views=2, ramp=0.2, alignment=alignment, target_prior=given)
+    algorithm = ReMixMatch(strong_views=2, ramp=0.2, temperature=0.6, alignment=alignment, target_prior=given)
     problem = Problem(algorithm, shape=(1, 3, 3), outputs=CLASSES + 4)
     recent = torch.rand(128, CLASSES, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     problem.state["recent"] = recent / recent.sum(1, keepdim=True)
@@ -102,7 +104,7 @@ def test_remixmatch(alignment):
     def values(W, held):
         views = np.split(strong, 2)
         return mixing.remixmatch(
-            labelled, labels, weak, views, W, held, partners, shares, target, mean, 0.5, (0.75, 0.25, 0.5)
+            labelled, labels, weak, views, W, held, partners, shares, target, mean, 0.6, (0.75, 0.25, 0.5)
         )
 
     output, gradient = problem.run()
