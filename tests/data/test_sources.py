@@ -85,17 +85,18 @@ def test_blank_lines_in_a_column_of_labels_are_missing_labels(tmp_path):
     assert open_data(tmp_path / "x.npy", labels=tmp_path / "l.csv").labels.tolist() == [0, 1, -1, -1, -1]
 
 
-def test_class_folders(tmp_path):
+@pytest.mark.parametrize("without", ["unlabelled", "unlabeled"])
+def test_class_folders(without, tmp_path):
     write_image(tmp_path / "pets" / "dog" / "b.png", COLOUR)
     write_image(tmp_path / "pets" / "dog" / "a.png", COLOUR[::-1])
     write_image(tmp_path / "pets" / "cat" / "z.png", GREY)
-    write_image(tmp_path / "pets" / "unlabelled" / "q.png", COLOUR)
+    write_image(tmp_path / "pets" / without / "q.png", COLOUR)
     write_image(tmp_path / "pets" / "test" / "dog" / "t.png", COLOUR)
     (tmp_path / "pets" / ".DS_Store").write_bytes(b"hidden")
     pool = open_data(str(tmp_path / "pets"))
     assert pool.name == "pets"
     assert pool.class_names == ("cat", "dog")
-    assert pool.identifiers == ("cat/z.png", "dog/a.png", "dog/b.png", "unlabelled/q.png")
+    assert pool.identifiers == ("cat/z.png", "dog/a.png", "dog/b.png", f"{without}/q.png")
     assert pool.labels.tolist() == [0, 1, 1, -1]
     assert np.array_equal(pool.examples[2], COLOUR)
     assert np.array_equal(pool.examples[0], np.repeat(GREY[..., None], 3, axis=-1))
