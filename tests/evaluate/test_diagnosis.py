@@ -17,7 +17,8 @@ from cadr.errors import DataError
 from cadr.evaluate import diagnosis as module
 from cadr.evaluate import diagnosis_crossfit as crossfit
 from cadr.evaluate.diagnosis import diagnose
-from cadr.evaluate.diagnosis_features import fit_features
+from cadr.evaluate.diagnosis_checks import domain_check
+from cadr.evaluate.diagnosis_features import _flat, fit_features
 from cadr.evaluate.diagnosis_result import CAVEAT, ClassDiagnosis, flag_of
 
 
@@ -195,6 +196,20 @@ def test_classes_of_one_label_and_of_none_are_not_compared(biased):
     assert [c.name for c in found.extremes] == ["b", "a"]
     assert found.propensity_ratio == pytest.approx(2.5)
     assert found.separability == pytest.approx(0.0)  # as good as guessing one of the two
+
+
+@pytest.mark.parametrize(("rows", "limit"), [(20, 0.5 + 2.5 / np.sqrt(12 * 20)), (2000, 0.62)])
+def test_a_difference_that_chance_makes_is_not_suspicious(rows, limit):
+    random = np.random.default_rng(0)
+    x, others = (random.normal(size=(n, 3)).astype(np.float32) for n in (rows, 2000))
+    folds = np.arange(2000) % 5
+    assert domain_check(x, np.ones(rows), folds[:rows], others, folds).limit == pytest.approx(limit)
+
+
+def test_large_images_are_looked_at_by_the_means_of_squares():
+    images = np.random.default_rng(0).integers(0, 256, (3, 64, 96, 3), dtype=np.uint8)
+    squares = images[:, :63].reshape(3, 21, 3, 32, 3, 3)  # of three by three; the last row fills none
+    np.testing.assert_allclose(_flat(images), squares.mean((2, 4)).reshape(3, -1) / 255, rtol=1e-5)
 
 
 def test_the_estimate_is_the_mean_over_cross_fits_with_folds_of_their_own(monkeypatch):
