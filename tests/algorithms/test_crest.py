@@ -40,6 +40,8 @@ def test_the_selected_set_by_hand():
     predicted = _predicted((0, 0.9), (0, 0.5), (2, 0.4), (0, 0.99), (1, 0.6), (0, 0.7), (1, 0.8), (0, 0.95), (2, 0.9))
     adopted = CReST().enlarge(predicted, _facts(8, 4, 1))
     assert adopted.tolist() == [-1, -1, 2, 0, -1, -1, 1, 0, 2]
+    fewer = CReST(alpha=1.0).enlarge(predicted, _facts(8, 4, 1))  # rates 1/8, 1/2 and 1
+    assert fewer.tolist() == [-1, -1, 2, -1, -1, -1, 1, -1, 2]
 
 
 def test_equal_confidence_is_settled_by_position_and_rounding_is_down():
