@@ -17,8 +17,8 @@ _ASKED_OF_THE_LOOP = ("generations", "balanced_labels")  # options of a method t
 REMARKS = (
     "Generations share a run's steps. What FreeMatch, SoftMatch, FlexMatch and PRG average over or wait for is counted "
     "in steps or examples, as published, and not as a share of the run: a short run is harder for them. SimPro has the "
-    "learning rate of all others (published: 0.17), and its labelled loss weighs at least 0.23 (published: the number of "
-    "labelled batches over that of unlabelled ones, next to nothing with so few labels)."
+    "learning rate of all others (published: 0.17), and its labelled loss weighs at least 0.23 (published: the number "
+    "of labelled batches over that of unlabelled ones, next to nothing with so few labels)."
 )
 
 
