@@ -1,6 +1,35 @@
-"""What the tests take for granted about the process they run in."""
+"""What the tests take for granted about the process they run in, and finished runs; who changes one copies it first."""
 
 import signal
 
+import pytest
+
 # A shell lets what it starts in the background ignore Ctrl-C, and so would all the processes that are interrupted here.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory):
+    """A run on a table."""
+    from tests.evaluate.own_runs import table_run
+
+    return table_run(tmp_path_factory.mktemp("trees"))
+
+
+@pytest.fixture(scope="module")
+def squares(tmp_path_factory):
+    """A run on images."""
+    from tests.evaluate.own_runs import image_run
+
+    return image_run(tmp_path_factory.mktemp("squares"))
+
+
+@pytest.fixture(scope="module")
+def clouds(tmp_path_factory):
+    """A run with a known truth."""
+    from tests.evaluate.reports import config
+    from tests.train import tiny
+
+    out = tmp_path_factory.mktemp("runs") / "clouds-cadr"
+    tiny.finish(config(), out)
+    return out

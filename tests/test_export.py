@@ -21,18 +21,8 @@ from cadr.evaluate.predict import predict_file
 from cadr.evaluate.predictor import Predictor
 from cadr.export import export_run
 from cadr.train import train
-from tests.evaluate.own_runs import COLUMNS, NAMES, by_hand, image_run, table, table_run, write_csv, write_images
+from tests.evaluate.own_runs import COLUMNS, NAMES, by_hand, image_run, table, write_csv, write_images
 from tests.train import tiny
-
-
-@pytest.fixture(scope="module")
-def trees(tmp_path_factory):
-    return table_run(tmp_path_factory.mktemp("trees"))
-
-
-@pytest.fixture(scope="module")
-def squares(tmp_path_factory):
-    return image_run(tmp_path_factory.mktemp("squares"))
 
 
 def expected(run, examples):

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 import pytest
 
 from cadr.cli.main import main
-from tests.evaluate.own_runs import table_run
 
 COMMANDS = {
     "predictions.csv": ["predict", "RUN", "RUN/../trees.csv", "--out", "OUT"],
@@ -18,11 +17,6 @@ COMMANDS = {
     "split.json": ["data", "split", "digits", "--n-max", "50", "--gamma", "20", "--out", "OUT"],
 }
 NEEDS = {"predictions.parquet": "pyarrow", "model.safetensors": "safetensors", "model.onnx": "onnxscript"}
-
-
-@pytest.fixture(scope="module")
-def trees(tmp_path_factory):
-    return table_run(tmp_path_factory.mktemp("trees"))
 
 
 @contextmanager

@@ -7,19 +7,9 @@ import pytest
 from PIL import Image
 
 from cadr.cli.main import main
-from tests.evaluate.own_runs import COLUMNS, TINY, image_run, table, table_run, write_csv, write_images
+from tests.evaluate.own_runs import COLUMNS, TINY, table, write_csv, write_images
 
 ROWS = [[float(i), float(i % 3), "" if i > 8 else "yes" if i % 2 else "no"] for i in range(12)]
-
-
-@pytest.fixture(scope="module")
-def trees(tmp_path_factory):
-    return table_run(tmp_path_factory.mktemp("trees"))
-
-
-@pytest.fixture(scope="module")
-def squares(tmp_path_factory):
-    return image_run(tmp_path_factory.mktemp("squares"))
 
 
 def failed(capsys, arguments):
