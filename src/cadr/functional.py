@@ -73,9 +73,8 @@ def cadr(
     form: Form = "straight_through",
 ) -> tuple[Tensor, Tensor]:
     """The whole of CADR: the loss, and P̂ after this step."""
-    # Once for all terms: CAP's gradient and the supplement's nearly cancel, and must not be rounded before they do.
-    logits_labelled, logits_weak, logits_strong = map(at_least_float32, (logits_labelled, logits_weak, logits_strong))
     new_prior = update_prior(prior, logits_weak, momentum)
+    # One for both: CAP's gradient and the supplement's nearly cancel, and must not be rounded before they do.
     marginal = log_marginal(logits_weak, prior, form)
     loss = (
         _cap(logits_labelled, labels, marginal)
