@@ -90,7 +90,10 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_classification_targets(values)
         self.classes_, labels[known] = np.unique(values, return_inverse=True)
         if len(self.classes_) < 2:
-            raise DataError(f"labels of at least two classes are needed, got one class: {self.classes_[0]!r}")
+            raise DataError(
+                f"labels of at least two classes are needed, got one class: {self.classes_.tolist()[0]!r} "
+                "(−1 stands for a missing label)"
+            )
         names = tuple(str(name) for name in self.classes_)
         pool = Pool(X, labels, names, "X")
         with tempfile.TemporaryDirectory(prefix="cadr-") as out:
