@@ -217,7 +217,7 @@ def test_calibration_on_held_out_labels():
     [
         (np.full(200, -1), "every label in y is missing"),
         (np.full(200, "-1.0"), "every label in y is missing"),
-        (np.where(np.arange(200) < 9, 4, -1), r"at least two classes are needed, got one class: 4 \(−1 stands for a missing"),
+        (np.where(np.arange(200) < 9, 4, -1), r"at least two classes .* one class: 4 \(−1 stands for a missing"),
         (np.array(["a"] * 100 + [3] * 100, dtype=object), "all be strings or all be numbers"),
         (np.linspace(0, 1, 200), "continuous"),
         (np.full(200, np.inf), "infinity"),
