@@ -105,7 +105,7 @@ def test_a_few_labels_that_are_all_right_do_not_make_it_certain():
 def test_the_error_after_is_of_what_is_done_and_a_gain_that_labels_do_not_show_is_said():
     """Some folds of twenty-five labels ask for a change that all of them together do not."""
     said = 0
-    for seed in range(16):
+    for seed in range(15, 25):
         labels, _, logits = simulate(25, seed, temperature=1.5)
         found = calibrated(logits, labels, np.bincount(labels, minlength=3), 100)
         assert found.changes or found.error_after == found.error_before
