@@ -83,7 +83,7 @@ def test_a_class_that_falls_far_short_of_its_target_is_named_once():
     ((step, message),) = observe(dog, range(610, 801, 10), bees, 0.5)
     assert step == 700
     assert message == (
-        "Since step 600 far fewer unlabelled examples than should be are predicted to be of class bee "
+        "Since step 600 far fewer unlabelled examples than aimed at are predicted to be of class bee "
         "(10.0 %, where 50.0 % are aimed at); cadr compare shows whether another method (cap_cai, cadr_resampling) "
         "finds them."
     )

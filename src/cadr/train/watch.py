@@ -73,7 +73,7 @@ class Watch:
         if not found:
             return []
         return [
-            f"Since step {since} far fewer unlabelled examples than should be are predicted to be of class "
+            f"Since step {since} far fewer unlabelled examples than aimed at are predicted to be of class "
             f"{', '.join(found)}; cadr compare shows whether another method (cap_cai, cadr_resampling) finds them."
         ]
 
