@@ -137,6 +137,23 @@ def test_images_by_name_with_and_without_labels(squares, tmp_path):
     np.testing.assert_allclose([float(r["probability"]) for r in rows[2:]], p.max(1).values.numpy(), atol=1e-6)
 
 
+def test_one_picture(squares, trees, tmp_path, capsys):
+    folder = squares.parent / "squares"
+    assert main(["predict", str(squares), str(folder), "--out", str(tmp_path / "all.csv")]) == 0
+    (expected,) = [row for row in read_csv(tmp_path / "all.csv") if row["file"] == "007.png"]
+    predict = ["predict", str(squares), str(folder / "007.png"), "--out", str(tmp_path / "one.csv")]
+    assert main(predict) == 0
+    (found,) = read_csv(tmp_path / "one.csv")
+    assert found["predicted"] == expected["predicted"] == "light"
+    assert float(found["probability"]) == pytest.approx(float(expected["probability"]), abs=1e-5)
+    assert found["file"] == "007.png"
+    capsys.readouterr()
+    assert main([*predict, "--labels", str(squares.parent / "labels.csv")]) == 2
+    assert "007.png is one picture; --labels is for a folder" in capsys.readouterr().err
+    assert main(["predict", str(trees), *predict[2:]]) == 2
+    assert "is a picture, but the model was trained on a table" in capsys.readouterr().err
+
+
 def test_images_of_another_size_are_resized_where_training_did(tmp_path):
     run = image_run(tmp_path, "--image-size", "10")
     write_images(tmp_path / "large", 4, size=20)

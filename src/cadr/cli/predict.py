@@ -29,7 +29,9 @@ def add(subparsers: Subparsers) -> None:
         "piece: millions of rows need no more memory than thousands.",
     )
     parser.add_argument("folder", type=Path, metavar="RUN", help="the run's folder")
-    parser.add_argument("data", metavar="DATA", help="a folder of images, or an .npz, .npy, CSV or Parquet file")
+    parser.add_argument(
+        "data", metavar="DATA", help="a folder of images, one image, or an .npz, .npy, CSV or Parquet file"
+    )
     parser.add_argument(
         "--out", type=Path, required=True, metavar="FILE", help="where to write: a name that ends in .csv or .parquet"
     )

@@ -22,7 +22,7 @@ from cadr.data.sources.arrays import as_examples, label_texts, read_npy, read_np
 from cadr.data.sources.columns import Column
 from cadr.data.sources.csv_file import CSV_SUFFIXES
 from cadr.data.sources.folder import LABELS, images_under, labelled_files
-from cadr.data.sources.images import Unreadable, check_readable, decode_readable, resize_all
+from cadr.data.sources.images import SUFFIXES, Unreadable, check_readable, decode_readable, resize_all
 from cadr.data.sources.label_names import Names, names_of_numbers, names_of_texts
 from cadr.data.sources.labels import whole_numbers
 from cadr.data.sources.unseen import Unseen
@@ -106,6 +106,12 @@ def open_blocks(spec: str, wanted: Wanted, labels: Path | None = None, root: str
         if not wanted.images:
             raise wanted.other_kind(f"{spec} is a folder, which is read as images")
         return _folder(path, labels, wanted)
+    if suffix in SUFFIXES:
+        if not wanted.images:
+            raise wanted.other_kind(f"{spec} is a picture")
+        if labels is not None:
+            raise PredictionDataError(f"{spec} is one picture; --labels is for a folder of images or an .npy file")
+        return _pictures([path], [Path(path.name)], names_of_texts([""], wanted.class_names), wanted)
     if labels is not None and suffix != ".npy":
         raise PredictionDataError(f"{spec} holds its own labels; --labels is for a folder of images or an .npy file")
     if suffix in (*CSV_SUFFIXES, ".parquet", ".pq"):
@@ -117,7 +123,9 @@ def open_blocks(spec: str, wanted: Wanted, labels: Path | None = None, root: str
         return _array(spec, array, _beside(labels, array, wanted), wanted)
     if suffix == ".npz":
         return _npz(path, wanted)
-    raise PredictionDataError(f"{spec}: expected a folder, or a file that ends in .npz, .npy, .csv, .tsv or .parquet")
+    raise PredictionDataError(
+        f"{spec}: expected a folder, a picture, or a file that ends in .npz, .npy, .csv, .tsv or .parquet"
+    )
 
 
 def _npz(path: Path, wanted: Wanted) -> Blocks:
@@ -191,8 +199,10 @@ def _folder(root: Path, labels: Path | None, wanted: Wanted) -> Blocks:
         texts = [found.get(f, "") for f in files]
     else:
         texts = [n.parts[0] if len(n.parts) > 1 and n.parts[0] in wanted.class_names else "" for n in names]
-    called = names_of_texts(texts, wanted.class_names)
+    return _pictures(files, names, names_of_texts(texts, wanted.class_names), wanted)
 
+
+def _pictures(files: list[Path], names: list[Path], called: Names, wanted: Wanted) -> Blocks:
     def blocks() -> Iterator[Block]:
         unreadable: Unreadable = []
         for start in range(0, len(files), IMAGES):
