@@ -77,6 +77,6 @@ def run(namespace: Namespace) -> int:
     show(results, METHODS[0])
     print(
         "All methods saw the same labels and the same test images, which are balanced over the classes; the geometric "
-        "mean is near zero when a single class is lost."
+        "mean falls far when a single class is lost."
     )
     return 0
