@@ -190,8 +190,8 @@ def test_large_classes_give_up_labels_before_small_ones():
 
 def test_classes_of_one_label_and_of_none_are_not_compared(biased):
     """Nothing is known of how often they are labelled, nor of whether they are told apart."""
-    of = [("a", 60, 0.5), ("b", 40, 0.2), ("c", 1, 0.001), ("d", 0, None)]
-    classes = tuple(ClassDiagnosis(name, n, 0.0, flag_of(n), propensity=phi) for name, n, phi in of)
+    of = [("a", 60, 0.5), ("b", 40, 0.2), ("c", 1, None), ("d", 0, None)]
+    classes = tuple(ClassDiagnosis(name, n, 0.0, flag_of(n), propensity=phi, recall=phi) for name, n, phi in of)
     found = dataclasses.replace(biased[1], classes=classes, balanced_accuracy=1 / 2)
     assert [c.name for c in found.extremes] == ["b", "a"]
     assert found.propensity_ratio == pytest.approx(2.5)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cadr.data import Pool
+from cadr.evaluate import diagnosis as module
 from cadr.evaluate.diagnosis import diagnose, missing_at_random
 from cadr.evaluate.diagnosis_crossfit import FOLDS, cross_fit
 from cadr.evaluate.diagnosis_features import fit_features
@@ -110,6 +111,23 @@ def test_nothing_is_estimated_and_what_the_labels_are_worth_is_a_bound():
     assert single.labelled_share == pytest.approx(1 / 101)
     weights = 1 / np.repeat([c.propensity for c in found.classes[:2]], [60, 40])
     assert found.effective_labels == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
-    said = f"at most about {found.effective_labels:,.0f}"
+    said = f"at most about {found.effective_labels + 1:,.0f}"  # the single label may be worth one at most
     assert f"labels are worth {said} drawn at random" in found.verdict
     assert f"Effective number of labels: {said} of 101" in str(found)
+
+
+def test_a_sample_of_the_labels_may_lack_classes(monkeypatch):
+    """Of ten thousands of labels some are looked at: what they do not show is not estimated, and all else is."""
+    pool = noise([60, 60, 60, 6, 5, 4, 3, 2, 2])
+    random = np.random.default_rng(0)
+    truth = np.where(pool.labels >= 0, pool.labels, random.integers(0, 9, len(pool.labels)))
+    pool = dataclasses.replace(pool, examples=pool.examples + 4 * np.eye(9, 8, dtype=np.float32)[truth])
+    monkeypatch.setattr(module, "SCORES", 2 * 9 * 4 * 40)  # 40 rows of either kind
+    for seed in range(3):
+        found = diagnose(pool, seed=seed)
+        assert "NaN" not in found.to_json()
+        unknown = [c for c in found.classes if c.propensity is None]
+        assert unknown
+        assert all(c.flag == "not estimable" and c.recall is None for c in unknown)
+        assert sum(c.share for c in found.classes if c.share is not None) <= 1 + 1e-9
+        assert [c.labels for c in found.classes] == pool.counts.tolist()

@@ -52,31 +52,32 @@ def diagnose(pool: Pool, *, seed: int = 0) -> Diagnosis:
 
 def _diagnose(pool: Pool, labelled: Rows, unlabelled: Rows, repeats: int, seed: int) -> Diagnosis:
     random = np.random.default_rng(seed)
-    present, labels = np.unique(pool.labels[labelled], return_inverse=True)
-    most = SCORES // (2 * len(present) * repeats)
+    most = SCORES // (2 * int(np.count_nonzero(pool.counts)) * repeats)
     some_labelled, some_unlabelled = _sample(labelled, most, random), _sample(unlabelled, most, random)
-    labels = labels[np.searchsorted(labelled, some_labelled)]
+    # A sample of the labels, where it is one, may lack rare classes: nothing is estimated of them then.
+    present, labels, counts = np.unique(pool.labels[some_labelled], return_inverse=True, return_counts=True)
     features = fit_features(pool, np.sort(np.concatenate([labelled, unlabelled])), random)
     fits = [cross_fit(features, some_labelled, labels, some_unlabelled, random) for _ in range(repeats)]
 
     shares = unlabelled_shares(fits, labels)
     bounds = intervals(shares, fits, labels, random)
-    counts = np.bincount(labels)
     tested = fits[0]
-    if counts.min() == 1:
+    if (counts == 1).any():
         tested = cross_fit(features, some_labelled, labels, some_unlabelled, random, hold_out_single=True)
     test = missing_at_random(tested, random)
     domain, distance = _checks(features, fits[0], some_labelled, labels, some_unlabelled, shares.share, random)
     right = np.mean([fit.labelled.argmax(1) == labels for fit in fits], axis=0)
     recall = np.bincount(labels, right) / counts
+    several = counts >= ESTIMABLE  # a single label was trained on
+    estimated = (shares.share[several], bounds[several], recall[several])
     return Diagnosis(
         name=pool.name,
         labelled=len(labelled),
         unlabelled=len(unlabelled),
-        classes=_classes(pool, present, shares.share, bounds, recall, len(labelled), len(unlabelled)),
+        classes=_classes(pool, present[several], *estimated, len(labelled), len(unlabelled)),
         statistic=test.statistic,
         p_value=test.p_value,
-        balanced_accuracy=float(recall[counts >= ESTIMABLE].mean()),  # a single label was trained on
+        balanced_accuracy=float(recall[several].mean()),
         domain_auc=domain.value,
         domain_limit=domain.limit,
         far_share=distance.value,
@@ -163,14 +164,14 @@ def _checks(
 
 
 def _classes(
-    pool: Pool, present: Rows, share: Floats, bounds: Floats, recall: Floats, n: int, m: int
+    pool: Pool, estimable: Rows, share: Floats, bounds: Floats, recall: Floats, n: int, m: int
 ) -> tuple[ClassDiagnosis, ...]:
     """Every class of the pool; one with fewer labels than an estimate takes can only be named."""
-    place = {int(c): i for i, c in enumerate(present)}
+    place = {int(c): i for i, c in enumerate(estimable)}
     classes = []
     for c, (name, count) in enumerate(zip(pool.class_names, pool.counts.tolist(), strict=True)):
-        if count < ESTIMABLE:
-            classes.append(ClassDiagnosis(name, count, count / n, flag_of(count)))
+        if c not in place:
+            classes.append(ClassDiagnosis(name, count, count / n, "not estimable"))
             continue
         q, (low, high) = float(share[place[c]]), bounds[place[c]].tolist()
         classes.append(

@@ -69,9 +69,9 @@ class Diagnosis:
 
     @property
     def worth(self) -> str:
-        """The effective number of labels in words."""
-        unknown = any(0 < c.labels < ESTIMABLE for c in self.classes)
-        return f"{'at most ' * unknown}about {self.effective_labels:,.0f}"
+        """The effective number of labels in words; a label that is left out of it is worth one at most."""
+        unknown = sum(c.labels for c in self.classes if c.propensity is None)
+        return f"{'at most ' * bool(unknown)}about {self.effective_labels + unknown:,.0f}"
 
     @property
     def checkable(self) -> bool:
@@ -80,7 +80,7 @@ class Diagnosis:
 
     @property
     def _checked(self) -> int:
-        return sum(c.labels >= ESTIMABLE for c in self.classes)
+        return sum(c.recall is not None for c in self.classes)
 
     @property
     def separability(self) -> float:
@@ -93,7 +93,7 @@ class Diagnosis:
     @property
     def extremes(self) -> tuple[ClassDiagnosis, ClassDiagnosis] | None:
         """The classes labelled least and most often, among those that can be estimated."""
-        known = [c for c in self.classes if c.labels >= ESTIMABLE]
+        known = [c for c in self.classes if c.propensity is not None]
         if len(known) < 2:
             return None
         return min(known, key=_propensity), max(known, key=_propensity)
@@ -190,7 +190,7 @@ class Diagnosis:
 
 
 def _propensity(c: ClassDiagnosis) -> float:
-    assert c.propensity is not None  # a class with two labels has one
+    assert c.propensity is not None  # only such are asked
     return c.propensity
 
 

@@ -70,12 +70,13 @@ def closing(diagnosis: Diagnosis) -> list[str]:
 
     d = diagnosis
     ratio = "" if d.propensity_ratio is None else f"; largest over smallest propensity {d.propensity_ratio:.1f}"
+    found = f"{100 * d.balanced_accuracy:.0f} %"
     fine = "fits" if d.domain_auc <= d.domain_limit else "does NOT fit"
     return [
         f"Effective number of labels: {d.worth} of {d.labelled:,}{ratio}.",
         f"Assumption that missingness depends on the class alone: {fine} (AUC {d.domain_auc:.3f}, a half is best, "
         f"limit {d.domain_limit:.3f}).",
-        f"Classes told apart by a linear classifier: {100 * d.balanced_accuracy:.0f} % of a class found on average.",
+        *([f"Classes told apart by a linear classifier: {found} of a class found on average."] if d.checkable else []),
         *(f"Warning: {warning}" for warning in d.warnings),
         CAVEAT,
     ]
