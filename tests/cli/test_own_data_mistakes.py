@@ -108,7 +108,7 @@ IMAGES = {
     ),
     "several files with two labels": (
         [["000.png", "a"], ["001.png", "b"], ["000.png", "b"], ["001.png", ""], ["000.png", "c"], ["001.png", "b"]],
-        "'000.png' is labelled 'a' in line 2 and 'b' in line 4 (and 2 more lines contradict others); keep one line",
+        "'000.png' is labelled 'a' in line 2 and 'b' in line 4 (and so in 2 more lines); keep one line",
     ),
     "a file elsewhere": ([["../x.png", "a"]], "is not a file inside"),
     "every label blank": ([["000.png", ""], ["001.png", ""]], "at least two classes"),
@@ -188,7 +188,7 @@ PREDICTIONS = {
     "no such array": (lambda f: write_npz(f, z=np.zeros(3)), "expected an array x of examples, found 'z'"),
     "images for a model of tables": (lambda f: write_images(f / "photos", 2) is None or f / "photos", "is a folder"),
     "nothing there": (lambda f: f / "none.csv", "is neither a file or folder nor a benchmark"),
-    "a file of another kind": (lambda f: (f / "new.txt").write_text("x") and f / "new.txt", "expected a folder, or a"),
+    "a file of another kind": (lambda f: (f / "new.txt").write_text("x") and f / "new.txt", "expected a folder, a picture, or a"),
 }
 
 

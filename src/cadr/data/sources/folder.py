@@ -118,7 +118,7 @@ def labelled_files(root: Path, labels: Path, file_column: str, label_column: str
         if label_spelling(before) != label_spelling(label):
             unlike.append(f"{name!r} is labelled {before!r} in line {first} and {label!r} in line {line}")
     if unlike:
-        more = f" (and {counted(len(unlike) - 1, 'more line')} contradict others)" if len(unlike) > 1 else ""
+        more = f" (and so in {counted(len(unlike) - 1, 'more line')})" if len(unlike) > 1 else ""
         raise FolderError(f"{labels}: {unlike[0]}{more}; keep one line for each file")
     _check_there(root, labels, lacking, len(found))
     return {path: label for path, (label, _) in found.items()}
