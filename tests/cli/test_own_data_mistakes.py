@@ -188,7 +188,10 @@ PREDICTIONS = {
     "no such array": (lambda f: write_npz(f, z=np.zeros(3)), "expected an array x of examples, found 'z'"),
     "images for a model of tables": (lambda f: write_images(f / "photos", 2) is None or f / "photos", "is a folder"),
     "nothing there": (lambda f: f / "none.csv", "is neither a file or folder nor a benchmark"),
-    "a file of another kind": (lambda f: (f / "new.txt").write_text("x") and f / "new.txt", "expected a folder, a picture, or a"),
+    "a file of another kind": (
+        lambda f: (f / "new.txt").write_text("x") and f / "new.txt",
+        "expected a folder, a picture, or a",
+    ),
 }
 
 

@@ -92,9 +92,17 @@ def test_what_is_trained_on_and_what_is_predicted_on_are_read_alike(tmp_path):
     assert np.array_equal(block.examples, np.stack([DRAWING] * 2))
 
 
-def test_arrays_are_read_as_files_are(tmp_path):
+def test_arrays_are_read_as_files_are(tmp_path, monkeypatch):
     levels, alpha = np.meshgrid(np.arange(256, dtype=np.uint8), np.arange(256, dtype=np.uint8))
     shown = np.dstack([levels, levels[::-1], levels[:, ::-1], alpha])  # every level of red with every transparency
     path = saved(tmp_path / "a.png", Image.fromarray(shown), {})
-    rows = np.repeat(shown, 8, axis=0)[:, None]  # more pictures than are mixed at a time
-    assert np.array_equal(from_arrays(rows, np.arange(len(rows)) % 2).examples[::8, 0], decode(path))
+    monkeypatch.setattr("cadr.data.pool.CHUNK", 5 * 256 * 4)  # five rows at a time
+    rows = shown[:, None]
+    assert np.array_equal(from_arrays(rows, np.arange(len(rows)) % 2).examples[:, 0], decode(path))
+
+
+def test_opaque_arrays_are_not_copied():
+    opaque = np.concatenate([np.stack([COLOUR] * 4), np.full((4, 8, 8, 1), 255, np.uint8)], axis=-1)
+    found = from_arrays(opaque, [0, 1, 0, 1]).examples
+    assert np.shares_memory(found, opaque)
+    assert (found == COLOUR).all()

@@ -240,12 +240,15 @@ def _data_start(where: str, path: Path, member: zipfile.ZipInfo) -> int:
 
 
 def _on_white(array: NDArray[Any]) -> NDArray[Any]:
-    """The colours that image files with such transparency are read as, too."""
+    """The colours that image files with such transparency are read as, too; what is opaque is not copied."""
+    if all((part[..., 3] == 255).all() for part in chunks(array)):
+        return array[..., :3]
     shown = np.empty((*array.shape[:-1], 3), np.uint8)
-    for start in range(0, len(array), 1024):  # the sums take twice the memory
-        part = array[start : start + 1024].astype(np.uint16)
-        opaque = part[..., 3:]
-        shown[start : start + 1024] = (part[..., :3] * opaque + 255 * (255 - opaque) + 127) // 255
+    start = 0
+    for part in chunks(array):
+        opaque = part[..., 3:].astype(np.uint16)
+        shown[start : start + len(part)] = (part[..., :3] * opaque + 255 * (255 - opaque) + 127) // 255
+        start += len(part)
     return shown
 
 
