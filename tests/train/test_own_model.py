@@ -1,6 +1,7 @@
 """A network of one's own that cannot be trained is refused in one sentence, before a run is begun."""
 
 import copy
+import threading
 
 import pytest
 import torch
@@ -22,22 +23,20 @@ class Net(nn.Module):
         return self.hand(self.norm(self.layer(x)))
 
 
-class Careful(Net):
-    handles_precision = True
-
-
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        (Net(lambda z: (z, z)), r"Net should return logits, a tensor \(n, 3\), not a tuple"),
-        (Net(lambda z: {"logits": z}), r"not a dict"),
+        (Net(lambda z: (z, z)), r"Net should return logits, a tensor \(n, classes\), not an object of type tuple"),
+        (Net(lambda z: {"logits": z}), "not an object of type dict"),
         (Net(classes=5), r"expected \(2, 3\) for two examples, got \(2, 5\)"),
         (Net(lambda z: z[:, None]), r"got \(2, 1, 3\)"),
         (Net(lambda z: z[:-1]), r"got \(1, 3\)"),
         (Net(features=7), r"Net cannot be called with a tensor \(2, 4\): mat1 and mat2"),
         (nn.Identity(), "Identity has no parameters"),
+        (nn.LazyLinear(3), "LazyLinear has parameters that are not made before its first call"),
+        (Net(threading.Lock()), "Net cannot be copied"),
         (Net, "not the class Net; make an instance of it"),
-        (lambda x: x, "should be an nn.Module, not a function"),
+        (lambda x: x, "should be an nn.Module, not an object of type function"),
     ],
 )
 def test_what_is_no_network_for_these_classes(model, said, tmp_path):
@@ -49,12 +48,15 @@ def test_what_is_no_network_for_these_classes(model, said, tmp_path):
 def test_a_good_one_is_left_as_it_was():
     model = Net(lambda z: z + torch.rand(()))
     before, mode, seed = copy.deepcopy(model.state_dict()), model.training, torch.random.get_rng_state()
-    check_own_model(model, 3, (4,))
+    check_own_model(model, 3, (4,), torch.device("cpu"), "auto")
     assert model.training == mode
     assert torch.equal(torch.random.get_rng_state(), seed)
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
-def test_other_precisions_are_not_tried():
-    check_own_model(Net().half(), 3, (4,))
-    check_own_model(Careful(classes=5), 3, (4,))
+def test_it_is_called_as_in_training():
+    """A part that is frozen in half precision runs under autocast, and fails without."""
+    mixed = nn.Sequential(nn.Linear(4, 5), nn.Linear(5, 5).bfloat16().requires_grad_(False), nn.Linear(5, 3))
+    check_own_model(mixed, 3, (4,), torch.device("cpu"), "bf16")
+    with pytest.raises(ConfigError, match="Sequential cannot be called"):
+        check_own_model(mixed, 3, (4,), torch.device("cpu"), "fp32")

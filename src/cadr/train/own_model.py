@@ -1,49 +1,64 @@
-"""Is a network of somebody's own one that can be trained here? Asked before anything is written."""
+"""Is a network of somebody's own one that returns what is trained here? Asked before anything is written."""
 
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from cadr.data.reason import reason
 from cadr.errors import ConfigError
+from cadr.train.network import call, is_half
 
 
-def check_own_model(model: nn.Module, num_classes: int, shape: tuple[int, ...]) -> None:
+def check_own_model(
+    model: nn.Module, num_classes: int, shape: tuple[int, ...], device: torch.device, precision: str
+) -> None:
     """It must be a module that returns a logit per class for examples of this shape."""
     if not isinstance(model, nn.Module):
         kind = f"the class {model.__name__}; make an instance of it" if isinstance(model, type) else _called(model)
         raise ConfigError(f"model should be an nn.Module, not {kind}.")
-    first = next(model.parameters(), None)
-    if first is None:
-        raise ConfigError(f"{type(model).__name__} has no parameters, so there is nothing to train.")
-    if first.dtype != torch.float32 or getattr(model, "handles_precision", False):
-        return  # what it can be called with depends on the precision of the run
-    found = _answer(model, torch.zeros(2, *shape, device=first.device))
-    if not isinstance(found, Tensor):
+    name, parameters = type(model).__name__, list(model.parameters())
+    if not parameters:
+        raise ConfigError(f"{name} has no parameters, so there is nothing to train.")
+    if any(map(is_lazy, parameters)):
+        raise ConfigError(f"{name} has parameters that are not made before its first call; call it once.")
+    try:
+        asked = copy.deepcopy(model).to(device).eval()  # a copy, for a model may count its calls
+    except Exception as error:
         raise ConfigError(
-            f"{type(model).__name__} should return logits, a tensor (n, {num_classes}), not {_called(found)}."
-        )
+            f"{name} cannot be copied, which the average of its weights takes: {reason(error)}"
+        ) from error
+    half = is_half(precision, device)
+    x = torch.zeros(2, *shape, device=device, dtype=torch.bfloat16 if half else torch.float32)
+    with torch.no_grad(), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        found = _answer(asked, x, half)
     if found.shape != (2, num_classes):
         raise ConfigError(
-            f"{type(model).__name__} should return a logit for each of {num_classes} classes: expected "
-            f"(2, {num_classes}) for two examples, got {tuple(found.shape)}."
+            f"{name} should return a logit for each of {num_classes} classes: expected (2, {num_classes}) for two "
+            f"examples, got {tuple(found.shape)}."
         )
 
 
-def _answer(model: nn.Module, x: Tensor) -> Any:
-    """What it makes of two examples; asked of a copy, for a model may count its calls."""
+def _answer(model: nn.Module, x: Tensor, half: bool) -> Tensor:
+    """What it makes of two examples, called as in training."""
+    returned: list[object] = []
+    hook = model.register_forward_hook(lambda *each: returned.append(each[-1]))
     try:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            return copy.deepcopy(model).eval()(x)
+        return call(model, x, half)
     except Exception as error:
+        if returned and not isinstance(returned[-1], Tensor):
+            raise ConfigError(
+                f"{type(model).__name__} should return logits, a tensor (n, classes), not {_called(returned[-1])}."
+            ) from error
         raise ConfigError(
             f"{type(model).__name__} cannot be called with a tensor {tuple(x.shape)}: {reason(error)}"
         ) from error
+    finally:
+        hook.remove()
 
 
 def _called(thing: object) -> str:
-    return f"a {type(thing).__name__}"
+    return f"an object of type {type(thing).__name__}"

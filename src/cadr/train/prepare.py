@@ -80,7 +80,8 @@ def _open(config: Config, folder: RunFolder, pool: Pool | None, model: nn.Module
         pool = validation.hold_out(pool, rows)
     config = complete(config, pool, model)
     if model is not None:
-        check_own_model(model, pool.num_classes, input_shape(pool))
+        shape, precision = input_shape(pool), config.training.precision
+        check_own_model(model, pool.num_classes, shape, device_of(device), precision)
     built = model if model is not None else build_model(config, pool.num_classes, input_shape(pool))
     widen(built, pool.num_classes, config.algorithm.auxiliary, config.training.seed)
     name = type(model).__name__ if model is not None else name_of(config.model)
