@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from cadr.algorithms import ALGORITHMS
@@ -37,11 +37,16 @@ def test_scikit_learn_accepts_it():
     assert sum(r["status"] == "passed" for r in results) > 40
 
 
-def test_columns_that_32_bits_would_merge_are_refused():
+def test_columns_that_32_bits_would_merge_are_counted_from_their_middle():
     X, _, y = blobs()
-    with pytest.raises(ValueError, match=r"X: column 0 holds numbers from .* to .*; subtract an offset"):
-        CADRClassifier(steps=5, **FAST).fit(X + 1.7e12, y)
-    make_pipeline(StandardScaler(), CADRClassifier(steps=5, **FAST)).fit(X + 1.7e12, y)
+    X = np.round(8 * X).astype(np.float64) / 8  # so that all of them can be moved without loss in 64 bits
+    near = CADRClassifier(steps=20, **FAST).fit(X, y).predict(X)
+    far = X + np.array([2.0**40, 0, 0, 0, 0])
+    model = pickle.loads(pickle.dumps(CADRClassifier(steps=20, **FAST).fit(far, y)))
+    found = model.predict_proba(far)
+    assert (found.argmax(1) == near).mean() > 0.98
+    assert np.abs(model.predict_proba(far[:1]) - found[:1]).max() < 1e-6
+    assert (model.fit(X, y).predict(X) == near).all()  # and forgotten
 
 
 def test_numbers_beyond_32_bits_are_refused(fitted):

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 
 from cadr.config import Config
 from cadr.data.pool import MISSING, Pool
-from cadr.data.sources.arrays import as_examples, check_apart
+from cadr.data.sources.arrays import as_examples, merging
 from cadr.data.sources.labels import NO_LABEL
 from cadr.errors import DataError
 from cadr.evaluate.predictor import Predictor
@@ -153,14 +153,19 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _examples(self, X: Any, reset: bool) -> NDArray[Any]:
         """float32 (n, d) or uint8 (n, h, w, 3), checked as scikit-learn checks."""
         least = 2 if reset else 1
+        if reset:
+            self._offset: NDArray[np.float64] | None = None
         if getattr(X, "ndim", 2) == 4:
             X = check_array(X, dtype=None, allow_nd=True, ensure_min_samples=least)
             if reset:
                 self.n_features_in_ = int(np.prod(X.shape[1:]))
         else:
             X = _numeric(validate_data(self, X, reset=reset, dtype=None, ensure_min_samples=least))
-            if reset:
-                check_apart("X", X)
+            seen = merging(X) if reset else None
+            if seen is not None:  # close numbers far from 0 are counted from their middle: features have 32 bits
+                self._offset = np.where(seen.merges, (seen.low + seen.high) / 2, 0.0)
+            if self._offset is not None:
+                X = X - self._offset
         examples = as_examples("X", X)
         if not reset:
             self._predictor.wanted().check("X", examples)

@@ -122,17 +122,23 @@ def as_examples(name: str, array: NDArray[Any]) -> NDArray[Any]:
 
 def check_apart(name: str, array: NDArray[Any]) -> None:
     """Refuse features to train on that 32 bits would merge: of a row alone to predict on, nobody can tell."""
-    if array.ndim != 2 or array.dtype.kind not in "fiu" or np.can_cast(array.dtype, np.float32):
-        return
-    seen = Rounding(array.shape[1])
-    for chunk in chunks(array):
-        seen.add(chunk)
-    if seen.merges.any():
+    seen = merging(array)
+    if seen is not None:
         at = int(seen.merges.argmax())
         raise ArrayError(
             f"{name}: column {at} holds numbers from {seen.low[at]:.15g} to {seen.high[at]:.15g}, too close together, "
             "so far from 0, to be told apart in 32 bits; subtract an offset, such as their mean"
         )
+
+
+def merging(array: NDArray[Any]) -> Rounding | None:
+    """What 32 bits would merge, if anything."""
+    if array.ndim != 2 or array.dtype.kind not in "fiu" or np.can_cast(array.dtype, np.float32):
+        return None
+    seen = Rounding(array.shape[1])
+    for chunk in chunks(array):
+        seen.add(chunk)
+    return seen if seen.merges.any() else None
 
 
 def holds_features(path: Path) -> bool:
