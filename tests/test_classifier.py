@@ -40,13 +40,13 @@ def test_scikit_learn_accepts_it():
 def test_columns_that_32_bits_would_merge_are_counted_from_their_middle():
     X, _, y = blobs()
     X = np.round(8 * X).astype(np.float64) / 8  # so that all of them can be moved without loss in 64 bits
-    near = CADRClassifier(steps=20, **FAST).fit(X, y).predict(X)
+    model = CADRClassifier(steps=20, random_state=0, **FAST)
+    near = model.fit(X, y).predict_proba(X)
     far = X + np.array([2.0**40, 0, 0, 0, 0])
-    model = pickle.loads(pickle.dumps(CADRClassifier(steps=20, **FAST).fit(far, y)))
-    found = model.predict_proba(far)
-    assert (found.argmax(1) == near).mean() > 0.98
-    assert np.abs(model.predict_proba(far[:1]) - found[:1]).max() < 1e-6
-    assert (model.fit(X, y).predict(X) == near).all()  # and forgotten
+    loaded = pickle.loads(pickle.dumps(model.fit(far, y)))
+    assert np.abs(loaded.predict_proba(far) - near).max() < 1e-3
+    assert np.abs(loaded.predict_proba(far[:1]) - near[:1]).max() < 1e-3
+    assert np.array_equal(loaded.fit(X, y).predict_proba(X), near)
 
 
 def test_numbers_beyond_32_bits_are_refused(fitted):
