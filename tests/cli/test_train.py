@@ -159,15 +159,18 @@ def test_class_shares_are_diagnosed_unless_they_are_given(tmp_path, capsys):
     assert "--target-prior" not in capsys.readouterr().out
 
 
-def test_labels_that_more_than_the_class_decides_are_warned_of(tmp_path, capsys):
+@pytest.mark.parametrize(("rare", "presumed"), [(2, "equally frequent"), (10, "The target is the classes'")])
+def test_labels_that_more_than_the_class_decides_are_warned_of(rare, presumed, tmp_path, capsys):
     random = np.random.default_rng(0)
-    truth = np.arange(300) % 2
+    truth = (np.arange(300) % rare == 0).astype(int)
     x = (random.normal(size=(300, 4)) + 4 * truth[:, None]).astype(np.float32)
     x[:100, 3] += 5  # rows of another camera are labelled
     np.savez(tmp_path / "x.npz", x=x, y=np.where(np.arange(300) < 100, truth, -1))
     run = ["--steps", "4", "--batch", "4", "--ratio", "2", "--device", "cpu", "--out", str(tmp_path / "run")]
     assert main(["train", str(tmp_path / "x.npz"), *run]) == 0
-    assert "Warning: Missingness does not look like a matter of class alone" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert presumed in said
+    assert "Warning: Missingness does not look like a matter of class alone" in said
 
 
 def test_own_data_need_no_protocol(tmp_path, capsys, monkeypatch):

@@ -92,6 +92,7 @@ def test_one_class_with_several_labels_is_nothing_to_check_on():
     found = diagnose(noise([20, 1, 1, 1]))
     assert "only one class has more than one label" in found.verdict
     assert "worth about" not in found.verdict
+    assert "told apart by a linear classifier" not in str(found)
     assert not any("Weak separability" in warning for warning in found.warnings)
 
 
