@@ -114,7 +114,7 @@ class Config:
     training: Training = field(default_factory=Training)
 
     def __post_init__(self) -> None:
-        if self.training.renaming and not self.algorithm.renamable:
+        if self.training.renaming and not self.algorithm.renamed:
             raise ConfigError(
                 f"{name_of(self.algorithm)} keeps more about the classes than renaming could put right; leave renaming "
                 "out, or use another algorithm."

@@ -174,11 +174,11 @@ def test_a_kill_on_either_side_of_a_renaming_changes_nothing(tmp_path, monkeypat
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_methods_that_know_more_of_the_classes_refuse(name, tmp_path):
-    """Of those that do not, nothing but P̂ is found to change with the predictions."""
+    """Of those that do not, nothing that is by class changes with the predictions but what is moved with the names."""
     algorithm = ALGORITHMS[name]()
     inputs = Inputs.of(tiny.pool(), CPU)
     model = MLP((16, 16)).build(3, (4,))
-    if not algorithm.renamable:
+    if not algorithm.renamed:
         with pytest.raises(ConfigError, match=f"^{name} keeps more about the classes than renaming could put right"):
             dataclasses.replace(config(), algorithm=algorithm)
         return
@@ -188,7 +188,12 @@ def test_methods_that_know_more_of_the_classes_refuse(name, tmp_path):
     step = Step(model, algorithm, FeatureViews(), inputs, Optimiser(lr=0.1), training, longest=60)
     before = {name: tensor.clone() for name, tensor in step.state.items()}
     step.advance(5)
-    assert {n for n, tensor in step.state.items() if not torch.equal(tensor, before[n])} == {"prior"}
+    changed = {n for n, tensor in step.state.items() if not torch.equal(tensor, before[n])}
+    assert {n for n in changed if step.state[n].shape} == {*algorithm.renamed}
+    kept = {name: tensor.clone() for name, tensor in step.state.items()}
+    rename(step, torch.tensor([1, 2, 0]))
+    for name, tensor in step.state.items():
+        assert torch.equal(tensor, kept[name][[1, 2, 0]] if name in algorithm.renamed else kept[name])
 
 
 def test_a_comparison_is_refused_before_its_first_run(tmp_path, capsys):

@@ -117,9 +117,12 @@ class Algorithm(ABC):
         return None
 
     @property
-    def renamable(self) -> bool:
-        """Whether classes can be given each other's names in training: the state knows of predictions by P̂ alone."""
-        return False
+    def renamed(self) -> tuple[str, ...]:
+        """What of the state is by predicted class, and moves when classes are given each other's names in training.
+
+        Empty where they cannot be: the state knows more of the predictions, or of single examples.
+        """
+        return ()
 
     @property
     def capturable(self) -> bool:

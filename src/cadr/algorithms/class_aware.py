@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ from cadr.functional import correction, thresholds
 class ClassAwarePropensity(Imputation):
     """What CAP adds to cross-entropy."""
 
-    renamable = True
+    renamed: ClassVar[tuple[str, ...]] = ("prior",)
 
     form: Literal["straight_through", "batch", "pinv"] = option(
         "straight_through", "How the class marginal gets its gradient; pinv is the authors' code."
@@ -61,7 +61,7 @@ class ClassAwarePropensity(Imputation):
 class ClassAwareImputation(Thresholded):
     """CAI's thresholds."""
 
-    renamable = True
+    renamed: ClassVar[tuple[str, ...]] = ("prior",)
 
     beta: float = option(0.5, "How far thresholds follow the class prior (β, Eq. 11); 0 is FixMatch.")
     threshold_floor: float = option(0.0, "No class's threshold falls below this.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from cadr.algorithms.alignment import Aligned
 from cadr.algorithms.base import Terms
@@ -15,7 +15,7 @@ from cadr.data.option import option
 class FixMatch(Aligned, Thresholded):
     """Confident predictions on weak views become labels of the strong views."""
 
-    renamable = True
+    renamed: ClassVar[tuple[str, ...]] = ("prior",)
 
     def terms(self, step: Step) -> Terms:
         return self.supervised(step) | self.unlabelled(step)

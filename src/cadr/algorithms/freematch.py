@@ -9,6 +9,7 @@ default is 0.01.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -26,6 +27,8 @@ _SMALL = 1e-12  # the published floor under a logarithm
 @dataclass(frozen=True)
 class FreeMatch(Imputation):
     """Self-adaptive thresholds and self-adaptive fairness."""
+
+    renamed: ClassVar[tuple[str, ...]] = ("prior", "histogram")
 
     momentum: float = option(0.999, "Momentum of the moving averages of predictions and confidence.")
     lambda_e: float = option(0.001, "Weight of the fairness term.")

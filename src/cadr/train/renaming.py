@@ -74,10 +74,10 @@ class Renaming:
 
 
 def rename(step: Step, outputs: Tensor) -> None:
-    """Let the network's output y, and P̂ of class y, be what output outputs[y] and its share were."""
+    """Let the network's output y, and what is known of its predictions, be what output outputs[y] and its were."""
     head = class_head(step.model, step.inputs.num_classes)
     moved = {f"{kind}.{head}.{part}" for kind in ("weight", "velocity", "average") for part in ("weight", "bias")}
-    moved |= {"algorithm.prior", "prior", "thresholds"}
+    moved |= {f"algorithm.{name}" for name in step.algorithm.renamed} | {"prior", "thresholds"}
     outputs = outputs.to(step.device)
     with torch.no_grad():
         for name, tensor in step.tensors().items():
