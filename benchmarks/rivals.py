@@ -1,7 +1,7 @@
 """All methods on handwritten digits: six ways of losing labels, five seeds, accuracy and geometric mean.
 
     python benchmarks/rivals.py                      runs what is missing, writes rivals.json and RESULTS.md
-    python benchmarks/rivals.py --methods prg cadr   only rows of these names
+    python benchmarks/rivals.py --methods prg cadr   only rows of these names; what the file says of others stays
     python benchmarks/rivals.py --cost               only times a step of each method, beside FixMatch's
 
 Every run is a folder under runs/rivals/, so a stopped benchmark goes on where it was. All methods have the same
@@ -155,6 +155,18 @@ def collect(planned: Sequence[tuple[str, Row, Job]]) -> dict[str, Any]:
     return cells
 
 
+def recorded(record: dict[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
+    """The cells of an earlier record, as far as its runs were of today's settings: their folders may be gone."""
+    if record.get("shared") != SHARED or record.get("settings") != SETTINGS:
+        return {}
+    options = {row.label: {"algorithm": row.algorithm, "options": row.options} for row in rows}
+    same = {label for label, about in record["rows"].items() if options.get(label) == about}
+    return {
+        setting: {label: cell for label, cell in cells.items() if label in same}
+        for setting, cells in record["cells"].items()
+    }
+
+
 def cost(rows: Sequence[Row], steps: int = 10, rounds: int = 15) -> dict[str, dict[str, float]]:
     """Of each method, a step's milliseconds of processor time (in turn; the median of the rounds, the first left out)
     and how many examples it passes through the network."""
@@ -209,10 +221,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         write_reversed(arguments.runs)
         planned = [job for _, _, job in jobs(rows, arguments.runs)]
         ready = sum((job.out / "result.json").exists() for job in planned)
-        clock = time.monotonic()
+        clock, before = time.monotonic(), recorded(record, known)
         try:
             finish(planned, arguments.processes)
         finally:
+            found = collect(jobs(known, arguments.runs))
             record |= {
                 "shared": SHARED,
                 "settings": SETTINGS,
@@ -224,7 +237,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                     "minutes": round((time.monotonic() - clock) / 60, 1),
                     "processes": arguments.processes,
                 },
-                "cells": collect(jobs(known, arguments.runs)),
+                "cells": {setting: before.get(setting, {}) | found.get(setting, {}) for setting in SETTINGS},
             }
             _write(record, arguments.out)
     if arguments.cost or not arguments.methods:

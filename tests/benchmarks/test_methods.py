@@ -140,3 +140,17 @@ def test_two_tiny_runs_make_a_record(tmp_path, monkeypatch):
     record = json.loads(out.read_text(encoding="utf-8"))
     assert list(record["cells"]) == ["γ = 50", "γ = 50, reversed"]
     assert all(column["+ LA loss"]["seed"] == [1] for column in record["cells"].values())
+
+
+def test_what_an_earlier_record_says_of_other_rows_stays_and_of_other_settings_goes():
+    row, other = rivals.ROWS[0], rivals.ROWS[1]
+    cells = {"γ = 20": {row.label: {"seed": [101]}, other.label: {"seed": [101]}, "no more": {"seed": [101]}}}
+    rows = {
+        row.label: {"algorithm": row.algorithm, "options": {}},
+        other.label: {"algorithm": other.algorithm, "options": {"threshold": 0.5}},
+        "no more": {"algorithm": row.algorithm, "options": {}},
+    }
+    record = {"shared": rivals.SHARED, "settings": rivals.SETTINGS, "rows": rows, "cells": cells}
+    assert rivals.recorded(record, rivals.ROWS) == {"γ = 20": {row.label: {"seed": [101]}}}
+    assert rivals.recorded(record | {"shared": rivals.SHARED | {"steps": 4}}, rivals.ROWS) == {}
+    assert rivals.recorded({}, rivals.ROWS) == {}
