@@ -112,6 +112,8 @@ ROWS = (
     Row("anchoring", "+ anchoring"),
     Row("cap_cai_anchoring", "+ CAP + CAI, anchored"),
     Row("cadr_anchoring", "+ CADR, anchored"),
+    Row("cap_freematch", "+ CAP + FreeMatch"),
+    Row("cap_freematch_resampling", "+ CAP + FreeMatch, re-sampled"),
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import tomllib
+from statistics import fmean, stdev
 
 from benchmarks.cells import EMPTY, read_records
 from benchmarks.digits_table import digits
@@ -154,3 +155,15 @@ def test_what_an_earlier_record_says_of_other_rows_stays_and_of_other_settings_g
     assert rivals.recorded(record, rivals.ROWS) == {"γ = 20": {row.label: {"seed": [101]}}}
     assert rivals.recorded(record | {"shared": rivals.SHARED | {"steps": 4}}, rivals.ROWS) == {}
     assert rivals.recorded({}, rivals.ROWS) == {}
+
+
+def test_what_is_said_of_cap_on_top_of_freematch():
+    """docs/cadr.md: above CADR in every column, and the figures of one."""
+    cells = json.loads(results.RIVALS.read_text(encoding="utf-8"))["cells"]
+    said = " ".join((methods.ROOT / "docs" / "cadr.md").read_text(encoding="utf-8").split())
+    ours, cadr, free = "+ CAP + FreeMatch, re-sampled", "+ CADR", "FreeMatch"
+    assert list(cells) == list(rivals.SETTINGS)
+    assert all(fmean(column[ours]["accuracy"]) > fmean(column[cadr]["accuracy"]) for column in cells.values())
+    found = [cells["γ = 50"][label]["accuracy"] for label in (ours, cadr, free)]
+    shown = [f"{fmean(values):.1f} ± {stdev(values):.1f} %" for values in found]
+    assert f"at γ = 50 it has {shown[0]}, CADR {shown[1]}, FreeMatch {shown[2]}." in said

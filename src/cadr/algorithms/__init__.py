@@ -5,6 +5,7 @@ from __future__ import annotations
 from cadr.algorithms.anchoring import AnchoredCADR, AnchoredCAPCAI, Anchoring
 from cadr.algorithms.base import Algorithm, Batch, Facts, Model, Output, Refreshing, State, Terms, forward
 from cadr.algorithms.cadr import CADR, CAI, CAP, CAPCAI
+from cadr.algorithms.cap_freematch import CAPFreeMatch, ResampledCAPFreeMatch
 from cadr.algorithms.crest import CReST, CReSTPlus
 from cadr.algorithms.darp import DARP
 from cadr.algorithms.dash import DASH
@@ -52,12 +53,14 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "anchoring": Anchoring,
     "cap_cai_anchoring": AnchoredCAPCAI,
     "cadr_anchoring": AnchoredCADR,
+    "cap_freematch": CAPFreeMatch,
+    "cap_freematch_resampling": ResampledCAPFreeMatch,
 }
 
 __all__ = [
     "ALGORITHMS", "CADR", "CAI", "CAP", "CAPCAI", "DARP", "DASH", "PRG", "Algorithm", "AlignedFixMatch",
-    "AnchoredCADR", "AnchoredCAPCAI", "Anchoring", "Batch", "CReST", "CReSTPlus", "Facts", "FixMatch", "FlexMatch",
-    "FreeMatch", "LogitAdjustedCADR", "LogitAdjustment", "MixMatch", "Model", "Output", "PRGLast", "PiModel",
-    "ReMixMatch", "Refreshing", "ResampledCADR", "Resampling", "ReweightedCADR", "Reweighting", "SimPro", "SoftMatch",
-    "State", "Supervised", "Terms", "forward",
+    "AnchoredCADR", "AnchoredCAPCAI", "Anchoring", "Batch", "CAPFreeMatch", "CReST", "CReSTPlus", "Facts", "FixMatch",
+    "FlexMatch", "FreeMatch", "LogitAdjustedCADR", "LogitAdjustment", "MixMatch", "Model", "Output", "PRGLast",
+    "PiModel", "ReMixMatch", "Refreshing", "ResampledCADR", "ResampledCAPFreeMatch", "Resampling", "ReweightedCADR",
+    "Reweighting", "SimPro", "SoftMatch", "State", "Supervised", "Terms", "forward",
 ]  # fmt: skip
