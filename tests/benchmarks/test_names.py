@@ -74,6 +74,34 @@ def test_what_is_said_of_the_parts():
     assert f"by each of them ({min(min(r['recall']) for r in parts):.1f} % and more)" in page
 
 
+def test_what_is_said_of_rivals():
+    page, records = said_in("reproduce.md"), results(2**15, 1)
+    cadr, free, soft, prg, align, darp, fixmatch = (
+        records[f"cifar10-gamma50-{row}"]
+        for row in ("cadr", "freematch", "softmatch", "prg", "alignment", "darp", "fixmatch")
+    )
+    shown = [f"{r['median_10']:.1f} %" for r in (free, soft, cadr)]
+    assert "**FreeMatch ({}) and SoftMatch ({}) end a little above CADR ({})**".format(*shown) in page
+    assert min(min(r["recall"]) for r in (free, soft, cadr, prg)) > 60
+    curves = [dict(r["curve"]) for r in (cadr, free, soft)]
+    early = [f"{curve[8192]:.1f} %" for curve in curves]
+    assert "after 8,192 steps CADR is at {}, FreeMatch at {} and SoftMatch at {};".format(*early) in page
+    assert max(curve[2**14] for curve in curves) - min(curve[2**14] for curve in curves) < 2.5
+    assert f"missing not at random, has {prg['median_10']:.1f} %.**" in page
+    assert f"**Uniform alignment has {align['median_10']:.1f} %**" in page
+    assert f"not the ships ({align['recall'][8]:.1f} %)" in page
+    assert f"most of the cats ({align['recall'][3]:.1f} %)" in page
+    assert f"**DARP has {darp['median_10']:.1f} %, less than FixMatch ({fixmatch['median_10']:.1f} %)**" in page
+    assert f"({dict(darp['curve'])[12288]:.1f} and {dict(fixmatch['curve'])[12288]:.1f} %), then" in page
+
+
+def test_what_is_said_of_imbalanced_unlabelled_classes():
+    page, records = said_in("reproduce.md"), results(2**15, 1)
+    plain, told = (records[f"cifar10-unlabelled-inverse100-{row}"] for row in ("cadr", "cadr-target"))
+    assert f"it has {plain['median_10']:.1f} % (geometric mean {plain['gm']:.1f}), told the class sizes" in page
+    assert f"(`target_prior`) {told['median_10']:.1f} % ({told['gm']:.1f})" in page
+
+
 def test_what_is_said_of_the_remedy():
     *early, late, first = table_of(renaming)
     runs = {r["seed"]: r for r in read_records(renaming.RECORD.with_suffix(""))}
