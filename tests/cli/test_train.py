@@ -135,7 +135,7 @@ def test_what_the_data_choose_is_said_in_flags(tmp_path, capsys):
     assert main(arguments) == 0
     text = capsys.readouterr().out
     assert f"cadr predict '{tmp_path / 'my run'}' DATA" in text  # fit for a shell
-    chosen = r"Chosen by the data: --model \w+ --lr 0.1 --ema [\d.]+ --evaluations 50 --target-prior [\d.]+ [\d.]+\n"
+    chosen = r"Chosen by the data: --model \w+ --lr 0.1 --ema [\d.]+ --target-prior [\d.]+ [\d.]+\n"
     assert re.search(chosen, text)
     assert "add --no-flip where left and right matter" in text
     assert main(arguments) == 0

@@ -14,7 +14,7 @@ import torch
 from cadr.data.pool import Pool
 from cadr.models import choose
 
-CHOSEN = ("model", "steps", "batch", "ratio", "lr", "ema", "evaluations")
+CHOSEN = ("model", "steps", "batch", "ratio", "lr", "ema")
 SMALL = ("mlp", "convnet")
 _FEW = 4096  # rows
 
@@ -39,5 +39,4 @@ def defaults(pool: Pool, given: Mapping[str, Any], device: torch.device) -> dict
         "ratio": ratio,
         "lr": 0.1 if small else 0.03,
         "ema": round(min(max(1 - 5 / steps, 0.5), 0.999), 4),  # remembers a fifth of a short run
-        "evaluations": 50,
     }
