@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -69,6 +70,14 @@ def test_who_is_asked(monkeypatch):
     assert len(set(others)) == 30
     assert asked(3) == (seen, others)
     assert asked(4) != (seen, others)
+
+
+def test_a_result_says_whether_names_were_looked_at(tmp_path):
+    for renaming, options in ((True, {"renaming": True}), (False, {})):
+        training = dataclasses.replace(config().training, renaming=renaming)
+        out = tmp_path / str(renaming)
+        tiny.finish(dataclasses.replace(config(), training=training), out)
+        assert json.loads((out / "result.json").read_text())["options"] == options
 
 
 def test_names_are_looked_at_though_nothing_else_is_due_then(tmp_path, monkeypatch):

@@ -72,7 +72,7 @@ def describe_run(config: Config, dataset: str, model_name: str, split: Split | N
     return {
         "dataset": dataset,
         "algorithm": name_of(config.algorithm),
-        "options": options_of(config.algorithm),
+        "options": options_of(config.algorithm) | ({"renaming": True} if config.training.renaming else {}),
         **{name: parameters.get(name) for name in ("gamma", "n_max", "gamma_unlabelled")},
         "model": model_name,
         "steps": config.training.steps,
