@@ -36,6 +36,7 @@ def test_algorithms_times_seeds(tmp_path, capsys, processes):
     mean = sum(results[f"cai-seed{seed}"]["median_10"] for seed in (5, 6)) / 2
     assert re.search(rf"^CAI +{mean:.1f} ± ", text, re.MULTILINE)
     assert "Highest accuracy over 2 seeds" in text
+    assert f"After {results['cai-seed5']['steps']} steps, mean ± standard deviation over 2 seeds" in text
 
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/metrics.jsonl")}
     assert main([*command, "--seeds", "3"]) == 0  # one seed more: only that is run
@@ -162,6 +163,7 @@ def test_the_demonstration_ends_in_a_table_and_a_sentence(capsys):
         *("FixMatch", "CAP", "CAI", "CADR")
     ]
     assert "Highest accuracy in one seed" in text
+    assert "After 4 steps, one seed" in text
 
 
 def test_a_comparison_on_few_labels_says_what_a_label_weighs(tmp_path, capsys):

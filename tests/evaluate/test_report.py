@@ -105,6 +105,15 @@ def test_several_runs_stand_side_by_side(clouds, tmp_path):
     differing = re.findall(r'<tr class="differs"><th scope="row">(\w+)</th>', page)
     assert "algorithm" in differing
     assert "steps" not in differing
+    assert page.count(">accuracy, %</th>") == 1
+
+
+def test_runs_of_different_lengths_share_no_column(clouds, tmp_path):
+    shorter = dataclasses.replace(config(), training=dataclasses.replace(config().training, steps=7))
+    tiny.finish(shorter, tmp_path / "shorter")
+    page, _ = written([clouds, tmp_path / "shorter"], tmp_path)
+    tables = [part.split("</table>")[0] for part in page.split(">accuracy, %</th>")[1:]]
+    assert [re.findall(r'<th scope="row">(.+?)</th>', table) for table in tables] == [["shorter"], ["clouds-cadr"]]
 
 
 def test_names_that_want_to_break_the_page_are_shown_as_they_are(tmp_path):

@@ -145,8 +145,9 @@ def show(results: dict[str, list[dict[str, Any]]], baseline: str) -> None:
     if any(result["median_10"] is None for runs in results.values() for result in runs):
         raise DataError("the data has no test set, so that accuracies cannot be compared; the runs are kept")
     columns, lines = table(results, baseline)
-    n = len(results[baseline])
+    n, steps = len(results[baseline]), results[baseline][0]["steps"]
+    over = f"mean ± standard deviation over {n} seeds" if n > 1 else "one seed"
     print()
-    show_table(columns, lines, title=f"Mean ± standard deviation over {n} seeds" if n > 1 else "One seed")
+    show_table(columns, lines, title=f"After {steps:,} steps, {over}")
     print()
     print(meaning(results, baseline))

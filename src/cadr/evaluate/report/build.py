@@ -31,7 +31,7 @@ from cadr.evaluate.report.sections import (
     name_of,
     pseudo_labels,
 )
-from cadr.evaluate.report.tables import by_class, summary
+from cadr.evaluate.report.tables import by_class, summaries
 from cadr.evaluate.report.to_label import check_free, write_to_label
 from cadr.evaluate.spared import check_spared
 from cadr.train import checkpoint
@@ -157,7 +157,7 @@ def _content(runs: Sequence[Run], looks: dict[str, Look], problems: Sequence[str
             *notes(runs, groups, looks),
             *unjudged,
         ],
-        "summary": summary(runs),
+        "summaries": summaries(runs),
         "body": body,
         "looks": [_examples(run, runs, looks[run.name], groups[run.name], names) for run in runs if run.name in looks],
         "why_next": _WHY_NEXT,

@@ -13,8 +13,13 @@ from cadr.train.judged import over_classes
 Table = dict[str, Any]  # columns, rows, and of a table of classes a note
 
 
-def summary(runs: Sequence[Run]) -> Table:
-    """What each run came to."""
+def summaries(runs: Sequence[Run]) -> list[Table]:
+    """What each run came to; a table for each length, because a shorter run is no answer to a longer one."""
+    lengths = sorted({run.step for run in runs})
+    return [_summary([run for run in runs if run.step == length]) for length in lengths]
+
+
+def _summary(runs: Sequence[Run]) -> Table:
     columns = ["run", "method", "accuracy, %", "geometric mean, %", "weakest class, %", "judged on", "steps", "seconds"]
     rows = []
     for run in runs:
