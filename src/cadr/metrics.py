@@ -18,12 +18,12 @@ def confusion(truth: Tensor, predicted: Tensor, num_classes: int) -> Tensor:
 
 
 def accuracy(counts: Tensor) -> float:
-    """Share of right predictions."""
+    """Right predictions, in percent."""
     return 100.0 * float(counts.diagonal().sum()) / float(counts.sum())
 
 
 def recall(counts: Tensor) -> Tensor:
-    """Share of each class that was found, (C,) float64."""
+    """How much of each class was found, in percent, (C,) float64."""
     return 100.0 * counts.diagonal().double() / counts.sum(1).double()
 
 
