@@ -1,5 +1,7 @@
 """Populations in which classes are not equally frequent: CADR with equal class shares, and with those diagnosed.
 
+Beside it stands CAP on top of FreeMatch on re-sampled labels, which is told the diagnosed shares as well.
+
     python benchmarks/populations.py        # writes populations.json and populations.md beside it, minutes on two cores
     … --only "one of the rarest"            # these populations again; what the file says of the others stays
 
@@ -97,6 +99,9 @@ METHODS: dict[str, Callable[[int, int], Any]] = {
         settings={"target_prior": (1.0,) * classes}, random_state=seed
     ),
     "CADR, diagnosed shares": lambda classes, seed: CADRClassifier(random_state=seed),
+    "CAP + FreeMatch, re-sampled, diagnosed shares": lambda classes, seed: CADRClassifier(
+        "cap_freematch_resampling", random_state=seed
+    ),
 }
 
 
