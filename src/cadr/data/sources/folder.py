@@ -1,8 +1,8 @@
 """Images in folders.
 
 Either one folder per class, with images anywhere under it, and an `unlabelled/` beside them (and perhaps a `test/` with
-folders of the same classes); or images anywhere under a folder and a CSV of `file,label`, where a blank label is
-missing and so is one for a file that the CSV does not name.
+folders of the same classes, and runs); or images anywhere under a folder and a CSV of `file,label`, where a blank label
+is missing and so is one for a file that the CSV does not name.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def open_folder(root: Path, labels: Path | None, label_column: str, size: int | 
 
 
 def _by_class(root: Path, size: int | None) -> Pool:
-    folders = {f.name: f for f in visible(root) if f.is_dir()}
+    folders = {f.name: f for f in visible(root) if f.is_dir() and not _only_runs(f)}
     loose = [f for f in visible(root) if not f.is_dir() and f.suffix.lower() in SUFFIXES]
     test_root = folders.get("test")
     if test_root is not None and any(f.is_dir() for f in visible(test_root)):
@@ -72,6 +72,16 @@ def _by_class(root: Path, size: int | None) -> Pool:
         test_labels=np.array(test_labels, dtype=np.int64) if test_files else None,
         identifiers=_relative(root, files),
     )
+
+
+def _only_runs(folder: Path) -> bool:
+    """Whether it is where `cadr train .` has put its runs: no class, or the first run would be the last on such data.
+
+    A run that is only just begun has a lock and nothing else.
+    """
+    if any(f.suffix.lower() in SUFFIXES for f in visible(folder)):  # most classes, and spares a walk through them
+        return False
+    return not images_in(folder) and any(any(folder.rglob(name)) for name in ("config.toml", ".lock"))
 
 
 def _plain(root: Path, labels: Path, label_column: str, size: int | None) -> Pool:
