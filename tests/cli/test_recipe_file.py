@@ -3,7 +3,7 @@
 import pytest
 
 from cadr.cli.main import main
-from cadr.cli.recipe_file import is_recipe, read_recipe, read_rows
+from cadr.cli.recipe_file import is_recipe, our_recipes, read_recipe, read_rows
 from cadr.errors import ConfigError
 
 TEXT = """
@@ -87,3 +87,24 @@ def test_running_a_row_that_cannot_run_yet_says_so(recipe, capsys):
     error = capsys.readouterr().err
     assert "needs the algorithm 'next_year', which is not yet available" in error
     assert error.count("\n") == 1
+
+
+def test_our_recipes_are_found_from_anywhere(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["recipes", "--only", "gamma50-cadr"]) == 0
+    text = capsys.readouterr().out
+    assert "recipes/hu2022.toml\n" in text
+    assert "cifar10-gamma50-cadr " in text
+    assert read_recipe("recipes/hu2022.toml:cifar10-gamma50-cadr")["algorithm"] == "cadr"
+    (tmp_path / "recipes").mkdir()  # a folder of one's own comes first
+    (tmp_path / "recipes" / "mine.toml").write_text(TEXT)
+    assert main(["recipes"]) == 0
+    assert "hu2022" not in capsys.readouterr().out
+    with pytest.raises(ConfigError, match="there is no recipe"):
+        read_recipe("recipes/hu2022.toml:cifar10-gamma50-cadr")
+
+
+def test_a_package_brings_its_recipes_along(tmp_path, monkeypatch):
+    monkeypatch.setattr("cadr.cli.recipe_file._PACKAGE", tmp_path)
+    (tmp_path / "recipes").mkdir()
+    assert our_recipes() == tmp_path / "recipes"

@@ -3,6 +3,8 @@
 Either the keys stand at the top (a run's own config.toml is such a recipe), or the file has `[rows]`, one per published
 cell, each of which may refer to one of `[settings]` for what it shares with others. A row is named after a colon:
 `recipes/hu2022.toml:cifar10-gamma50-cadr`.
+
+Our own go with the package: where there is no folder `recipes`, that name means them.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from typing import Any
 from cadr.errors import ConfigError
 
 _ABOUT = ("published", "published_sd", "tables")
+FOLDER = Path("recipes")
+_PACKAGE = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,12 @@ class Row:
     published: float | None = None
     published_sd: float | None = None
     tables: tuple[str, ...] = ()
+
+
+def our_recipes() -> Path:
+    """The folder of our recipes: inside an installed package, beside the sources in a checkout."""
+    inside = _PACKAGE / FOLDER
+    return inside if inside.is_dir() else _PACKAGE.parents[1] / FOLDER
 
 
 def is_recipe(spec: str) -> bool:
@@ -79,8 +89,9 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def _load(path: Path) -> dict[str, Any]:
+    ours = path.parent == FOLDER and not FOLDER.is_dir()
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads((our_recipes() / path.name if ours else path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"there is no recipe {path}") from None
     except ValueError as error:  # no TOML, no UTF-8, or a number with too many digits for Python

@@ -6,14 +6,13 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cadr.cli.recipe_file import Row, read_rows
+from cadr.cli.recipe_file import FOLDER, Row, our_recipes, read_rows
 from cadr.cli.table import show_table
 from cadr.errors import ConfigError
 
 if TYPE_CHECKING:
     from cadr.cli.main import Subparsers
 
-_FOLDER = Path("recipes")
 _COLUMNS = ("row", "data", "labels", "algorithm", "model", "steps", "published", "table", "")
 
 
@@ -30,9 +29,10 @@ def add(subparsers: Subparsers) -> None:
 
 
 def run(namespace: Namespace) -> int:
-    files = namespace.files or sorted(_FOLDER.glob("*.toml"))
+    found = FOLDER if FOLDER.is_dir() else our_recipes()
+    files = namespace.files or [FOLDER / path.name for path in sorted(found.glob("*.toml"))]
     if not files:
-        raise ConfigError(f"there are no recipes in {_FOLDER.resolve()}; name a file: cadr recipes FILE")
+        raise ConfigError(f"there are no recipes in {found.resolve()}; name a file: cadr recipes FILE")
     for path in files:
         rows = [row for row in read_rows(path) if namespace.only in row.name]
         show_table(_COLUMNS, [_line(row) for row in rows], title=str(path))
