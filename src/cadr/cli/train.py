@@ -96,7 +96,9 @@ def _check_free(out: Path) -> None:
     from cadr.errors import ConfigError
 
     if out.is_dir() and not (out / "config.toml").exists():
-        other = next((f.name for f in sorted(out.iterdir()) if not f.name.startswith(".")), None)
+        ours = "config.toml.new"  # what a kill leaves of the first file of a run
+        names = sorted(f.name for f in out.iterdir() if not f.name.startswith("."))
+        other = next((name for name in names if name != ours), None)
         if other is not None:
             raise ConfigError(f"{out} holds other things, such as {other}; name a new folder for the run with --out")
 

@@ -55,8 +55,10 @@ def save(out: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         sync(out)
     except OSError as error:
         shutil.rmtree(new, ignore_errors=True)
+        before = (out / CURRENT).exists() or (out / PREVIOUS).exists()
         raise CheckpointError(
-            f"The checkpoint in {out} could not be written ({error.strerror or error}); the last good one is intact: "
+            f"The checkpoint in {out} could not be written ({error.strerror or error}); "
+            f"{'the last good one is intact' if before else 'nothing was saved before'}: "
             "make room and run the same command again."
         ) from error
 

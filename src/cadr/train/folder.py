@@ -62,13 +62,18 @@ class RunFolder:
         return Config.read(path) if path.exists() else None
 
     def write(self, name: str, text: str) -> None:
-        """Replace a file as a whole."""
+        """Replace a file as a whole; what is left of one that could not be written gives its room back."""
         new = self.path / f"{name}.new"
-        with _full_disk(new), new.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(self.path / name)
+        try:
+            with _full_disk(new), new.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(self.path / name)
+        except BaseException:
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
+            raise
 
     def append(self, record: Record) -> None:
         with _full_disk(self.metrics), self.metrics.open("a", encoding="utf-8") as file:
