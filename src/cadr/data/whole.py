@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cadr.data.reason import reason
@@ -20,7 +21,8 @@ def whole(path: Path) -> Iterator[Path]:
     """Where to write what takes the name `path` in the end; folders on the way there are made."""
     special = path.exists() and not path.is_file()  # /dev/stdout cannot be replaced, nor can a folder
     path = path if special else Path(os.path.realpath(path))  # a link stays one
-    new = path if special else path.with_name(path.name + ".new")
+    # Of its own, or two processes that write to one name would mix what they write.
+    new = path if special else path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         yield new
@@ -33,7 +35,8 @@ def whole(path: Path) -> Iterator[Path]:
         raise WriteError(f"{path} could not be written: {error.strerror or reason(error)}") from error
     finally:
         if not special:
-            new.unlink(missing_ok=True)
+            with suppress(OSError):  # nothing can be removed from a disk that cannot be written to, nor is it there
+                new.unlink(missing_ok=True)
 
 
 def sync(path: Path) -> None:
