@@ -24,6 +24,7 @@ from cadr.metrics import count_pseudo_labels
 from cadr.models import fused
 from cadr.train.auxiliary import MARK
 from cadr.train.capture import capture
+from cadr.train.compiling import compiled, explained
 from cadr.train.flat import Flat
 from cadr.train.generations import Generation
 from cadr.train.inputs import Inputs
@@ -111,18 +112,20 @@ class Step:
         if what != "none":
             self.network.hide(by_hand or what == "losses")
             torch.compiler.reset()  # or the ninth run of a process would meet the limit on recompilations
-            self.loss, self.note, self.move = _compiled(self._loss), _compiled(self._note), _compiled(self._move)
+            self.loss, self.note, self.move = compiled(self._loss), compiled(self._note), compiled(self._move)
 
     def compute(self) -> None:
         """One step, in place."""
-        self._train_on(self._make_batch(self.step))
+        with explained():
+            self._train_on(self._make_batch(self.step))
 
     def compute_ahead(self) -> None:
         """The same on the batch that lies ready, while the next one is made."""
         assert self.ready is not None
         with self.beside.work():
             coming = self._make_batch(self.step + 1)
-        self._train_on(self.ready)
+        with explained():
+            self._train_on(self.ready)
         _copy(coming, self.ready)
 
     def _train_on(self, batch: Batch) -> None:
@@ -288,7 +291,3 @@ def _copy(batch: Batch, to: Batch) -> None:
 def _stacked(examples: Tensor, views: list[Tensor]) -> Tensor:
     """Views of the same examples one after another, none at all included."""
     return torch.cat(views) if len(views) > 1 else views[0] if views else examples[:0]
-
-
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return torch.compile(function, dynamic=False)
