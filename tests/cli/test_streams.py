@@ -1,0 +1,58 @@
+"""Standard output that is closed, or whose encoding lacks what is printed, costs no command its status."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+TRAIN = ["train", "mine.npz", "--steps", "2", "--batch", "4", "--ratio", "2", "--evaluations", "1", "--validation", "0"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Data with a class that ASCII cannot write, also under a file name that is no text in any encoding."""
+    folder = tmp_path_factory.mktemp("streams")
+    rows = "".join(f"{i * i % 7},{('é', 'a', '')[i % 3]}\n" for i in range(20))
+    (folder / "mine.csv").write_text(f"x,label\n{rows}")
+    (folder / "odd\udcff.csv").write_text(f"x,label\n{rows}")
+    x = np.arange(40, dtype=np.float32).reshape(20, 2)
+    np.savez(folder / "mine.npz", x=x, y=np.array([0, 1] * 9 + [-1, -1]))
+    return folder
+
+
+def cadr(folder, arguments, shell="", **environment):
+    command = ["bash", "-c", f'exec "$@" {shell}', "-", sys.executable, "-m", "cadr", *arguments]
+    inherited = {k: v for k, v in os.environ.items() if k not in ("PYTHONIOENCODING", "PYTHONUTF8")}
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=inherited | environment)
+
+
+def test_signs_that_the_encoding_lacks_are_escaped(folder):
+    shown = cadr(folder, ["data", "show", "mine.csv"], PYTHONIOENCODING="ascii")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "\\xe9" in shown.stdout
+    helped = cadr(folder, ["train", "--help"], LC_ALL="POSIX", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    assert (helped.returncode, helped.stderr) == (0, "")
+    assert "\\u03c4_o" in helped.stdout  # the threshold's symbol, τ
+
+
+def test_a_file_name_that_is_no_text_is_escaped(folder):
+    shown = cadr(folder, ["data", "show", "odd\udcff.csv"], PYTHONIOENCODING="utf-8:strict")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "odd\\udcff" in shown.stdout
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_not_missed(folder, closed):
+    out = f"run{len(closed)}"
+    done = cadr(folder, [*TRAIN, "--out", out], closed)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (folder / out / "result.json").exists()
+
+
+def test_what_is_started_with_a_closed_stream_has_it_too(folder):
+    program = "from cadr.cli.streams import make_writable; make_writable(); import os; os.system('echo unread')"
+    command = ["bash", "-c", 'exec "$@" >&-', "-", sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
