@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from cadr.cli.stopping import stopping_politely
 from cadr.cli.streams import make_writable
 from cadr.errors import costs_a_sentence
 
@@ -62,18 +63,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     make_writable()
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in arguments
-    arguments = [a for a in arguments if a != "--debug"]
+    with stopping_politely():
+        return _status([a for a in arguments if a != "--debug"], debug)
+
+
+def _status(arguments: list[str], debug: bool) -> int:
     try:
-        top = parser(next((a for a in arguments if not a.startswith("-")), None))
-        namespace, unknown = top.parse_known_args(arguments)
-        if unknown:
-            command = next((a for a in arguments if a in COMMANDS), None)
-            top.prog = f"cadr {command}" if command else top.prog  # whose help lists what there is
-            top.error(f"unrecognized arguments: {' '.join(unknown)}")
-        if not hasattr(namespace, "run"):
-            top.print_help()
-            return 2
-        status: int = namespace.run(namespace) or 0
+        status = _carry_out(arguments)
         sys.stdout.flush()
         return status
     except BrokenPipeError:
@@ -90,6 +86,20 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"cadr: {_sentence(error)}", file=sys.stderr)
         return 2
+
+
+def _carry_out(arguments: list[str]) -> int:
+    top = parser(next((a for a in arguments if not a.startswith("-")), None))
+    namespace, unknown = top.parse_known_args(arguments)
+    if unknown:
+        command = next((a for a in arguments if a in COMMANDS), None)
+        top.prog = f"cadr {command}" if command else top.prog  # whose help lists what there is
+        top.error(f"unrecognized arguments: {' '.join(unknown)}")
+    if not hasattr(namespace, "run"):
+        top.print_help()
+        return 2
+    status: int = namespace.run(namespace) or 0
+    return status
 
 
 def _sentence(error: Exception) -> str:

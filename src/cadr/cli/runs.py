@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import torch
 
 from cadr.cli.progress import follow
-from cadr.cli.train import stop_politely
+from cadr.cli.stopping import stopping_politely
 from cadr.config import Config
 from cadr.errors import TrainingError, costs_a_sentence
 from cadr.train import train
@@ -32,8 +32,8 @@ class Job(NamedTuple):
 
 def finish(jobs: Sequence[Job], processes: int = 1) -> list[Result]:
     """The results in the order of the jobs; finished ones are read, unfinished ones continued."""
-    stop_politely()
-    return _in_turn(jobs) if processes == 1 else _side_by_side(jobs, processes)
+    with stopping_politely():
+        return _in_turn(jobs) if processes == 1 else _side_by_side(jobs, processes)
 
 
 def _in_turn(jobs: Sequence[Job]) -> list[Result]:
@@ -95,22 +95,24 @@ def _next(answers: Any, workers: Sequence[BaseProcess]) -> tuple[int, Result | E
 def _work(tasks: Any, answers: Any) -> None:
     """A worker: runs until there are no more. Ctrl-C on the terminal reaches the parent alone, which passes it on."""
     os.setpgrp()
-    stop_politely()
     torch.set_num_threads(1)  # processes, not threads, share the cores
-    try:
-        while (task := tasks.get()) is not None:
-            index, job = task
-            try:
-                answers.put((index, _quietly(job)))
-            except Exception as error:
-                if not costs_a_sentence(error):
-                    raise
-                answers.put((index, error))  # it ends all runs, and may have come up while this one was told to stop
-                return
-    except KeyboardInterrupt:
-        answers.cancel_join_thread()
-    finally:  # nothing is left to save: a late request to stop ends the process, without a traceback of its shutdown
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    with stopping_politely():  # no longer: when nothing is left to save, a late request just ends the process
+        try:
+            _answer(tasks, answers)
+        except KeyboardInterrupt:
+            answers.cancel_join_thread()
+
+
+def _answer(tasks: Any, answers: Any) -> None:
+    while (task := tasks.get()) is not None:
+        index, job = task
+        try:
+            answers.put((index, _quietly(job)))
+        except Exception as error:
+            if not costs_a_sentence(error):
+                raise
+            answers.put((index, error))  # it ends all runs, and may have come up while this one was told to stop
+            return
 
 
 def _quietly(job: Job) -> Result:

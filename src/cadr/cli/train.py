@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import signal
 from argparse import Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,7 +65,6 @@ def run(namespace: Namespace) -> int:
     config, pool, chosen = (config, None, []) if is_recipe(namespace.data) else settle(flat, out)
     for line in chosen:
         print(line, flush=True)
-    stop_politely()
     try:
         result = follow(train(config, out, pool))["result"]
     except KeyboardInterrupt:
@@ -101,11 +99,6 @@ def _check_free(out: Path) -> None:
         other = next((name for name in names if name != ours), None)
         if other is not None:
             raise ConfigError(f"{out} holds other things, such as {other}; name a new folder for the run with --out")
-
-
-def stop_politely() -> None:
-    """A request to terminate (a scheduler's time limit) is treated like Ctrl-C: save, then go."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def summary(result: dict[str, Any]) -> str:
