@@ -17,7 +17,7 @@ from cadr.config import Config
 from cadr.data.sources.blocks import Wanted
 from cadr.errors import CheckpointError, ConfigError
 from cadr.estimate.calibration import Calibration, uncalibrated
-from cadr.train import checkpoint
+from cadr.evaluate.trained import trained
 from cadr.train.folder import RunFolder
 from cadr.train.input_spec import InputSpec
 from cadr.train.loop import CALIBRATION
@@ -56,16 +56,14 @@ class Predictor:
         config, spec = folder.config(), InputSpec.read(folder.path)
         if config is None:
             raise CheckpointError(f"{out} is not a run: it holds no config.toml.")
-        found, _ = checkpoint.newest(folder.path)
-        if found is None:
-            raise CheckpointError(f"{out} holds no checkpoint to predict with; train it first.")
+        tensors, _ = trained(folder, "predict with")
         if model is None:
             if config.model is None:
                 raise ConfigError(f"{out} was trained with a module of its own; give it as model.")
             model = build_model(config, len(spec.class_names), spec.model_shape)
         assert model is not None
-        _load_average(out, model, found[0])
-        step = int(found[0]["step"])
+        _load_average(out, model, tensors)
+        step = int(tensors["step"])
         return Predictor(model, spec, read_calibration(folder.path, spec), config, device_of(device), step)
 
     @property

@@ -9,7 +9,7 @@ from torch import nn
 
 from cadr.data.pool import Pool
 from cadr.errors import CheckpointError, DataError
-from cadr.train import checkpoint
+from cadr.evaluate.trained import trained
 from cadr.train.folder import RunFolder
 from cadr.train.inputs import Inputs
 from cadr.train.network import evaluate, is_half
@@ -22,17 +22,14 @@ def evaluate_run(
 ) -> dict[str, Any]:
     """Accuracy, geometric mean, recall and confusion of the run in folder `out`, finished or not."""
     folder = RunFolder.there(out)
-    found, _ = checkpoint.newest(folder.path)
-    if found is None:
-        raise CheckpointError(f"{out} holds no checkpoint to evaluate; train it first.")
-    tensors, facts = found
+    tensors, facts = trained(folder, "evaluate")
     prepared = restore(folder, pool, model, device)
     check_same_data(folder, prepared.pool, facts)
     inputs = Inputs.of(prepared.pool, prepared.device)
     if inputs.test_examples is None:
         raise DataError(f"{prepared.pool.name} has no test set, so there is nothing to evaluate on.")
     half = is_half(prepared.config.training.precision, prepared.device)
-    trained = averaged(prepared, tensors)
+    network = averaged(prepared, tensors)
     return {
         "dataset": prepared.pool.name,
         "step": int(tensors["step"]),
@@ -40,7 +37,7 @@ def evaluate_run(
         "on": prepared.judged_on,
         "examples": len(inputs.test_examples),
         "class_names": list(prepared.pool.class_names),
-        **scores(evaluate(trained, inputs, half)),
+        **scores(evaluate(network, inputs, half)),
     }
 
 

@@ -31,6 +31,10 @@ _FORMAT = 1
 Checkpoint = tuple[dict[str, Tensor], dict[str, Any]]  # tensors by name, and what JSON can say
 
 
+class NewerError(CheckpointError):
+    """A checkpoint that this version cannot read, and that nothing is wrong with: no older one takes its place."""
+
+
 def save(out: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
     """Write a checkpoint into the run folder; after an error the last good one is still in its place."""
     new = out / NEW
@@ -70,6 +74,8 @@ def newest(out: Path) -> tuple[Checkpoint | None, str]:
         if folder.is_dir():
             try:
                 return load(folder), problem
+            except NewerError:
+                raise
             except CheckpointError as error:
                 problem = problem or str(error)
     if problem:
@@ -102,6 +108,8 @@ def load(folder: Path) -> Checkpoint:
     """Read and verify one checkpoint folder."""
     try:
         manifest = json.loads((folder / _MANIFEST).read_bytes())
+        if manifest["format"] > _FORMAT:
+            raise NewerError(f"The checkpoint {folder} was made by a newer cadr; install that version to use it.")
         if manifest.pop("sha256") != _digest(manifest) or manifest["format"] != _FORMAT:
             raise ValueError("its manifest does not fit its hash")
         pieces: dict[str, list[Tensor]] = {}
@@ -115,6 +123,8 @@ def load(folder: Path) -> Checkpoint:
                 pieces.setdefault(key.rpartition("#")[0], []).append(piece)
         tensors = {name: torch.cat(pieces[name]).reshape(shape) for name, shape in manifest["shapes"].items()}
         return tensors, dict(manifest["facts"])
+    except NewerError:
+        raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, EOFError, RecursionError,
             pickle.UnpicklingError) as error:  # fmt: skip
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -45,7 +45,7 @@ from cadr.train.step import Step
 from cadr.train.watch import Watch
 from cadr.words import counted
 
-CALIBRATION = "calibration.json"
+CALIBRATION, RESULT = "calibration.json", "result.json"
 _WORTH_SAYING = 20.0  # seconds
 
 
@@ -60,14 +60,17 @@ def train(
     """
     folder = RunFolder(out)
     with folder.locked():
-        if (folder.path / "result.json").exists():
+        if (folder.path / RESULT).exists():
             check_unchanged(folder, config)
-            found, _ = checkpoint.newest(folder.path)
+            found, problem = checkpoint.newest(folder.path)
             if found is not None:
                 check_finished(folder, pool, model, found[1])
-            yield _finished(folder, f"{folder.path} is finished already; nothing was done.")
-            return
-        yield from Run(prepare(config, folder, pool, model), folder).records()
+            if not problem:
+                yield _finished(folder, f"{folder.path} is finished already; nothing was done.")
+                return
+        run = Run(prepare(config, folder, pool, model), folder)
+        (folder.path / RESULT).unlink(missing_ok=True)  # of a checkpoint that is damaged: its steps are done again
+        yield from run.records()
 
 
 class Run:
@@ -109,7 +112,7 @@ class Run:
                     self._save()
             raise
         self._calibrate()
-        self.folder.write("result.json", json.dumps(self._result(), indent=1) + "\n")
+        self.folder.write(RESULT, json.dumps(self._result(), indent=1) + "\n")
         yield _finished(self.folder, f"Finished after {self.training.steps} steps.")
 
     def _go_on_to(self, stop: int) -> Iterator[Record]:
