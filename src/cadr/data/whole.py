@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from collections.abc import Iterator
@@ -44,5 +45,9 @@ def sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        known = error.errno in (errno.EINVAL, errno.ENOTSUP)  # of systems that do this for files alone
+        if not (known and path.is_dir()):
+            raise
     finally:
         os.close(descriptor)

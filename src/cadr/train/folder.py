@@ -41,8 +41,10 @@ class RunFolder:
         with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            except BlockingIOError:
                 raise TrainingError(f"Another process is training {self.path}; wait for it or end it.") from None
+            except OSError:
+                pass  # some file systems have no locks, which is no reason not to train
             try:
                 yield
             except BaseException:
