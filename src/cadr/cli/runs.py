@@ -7,8 +7,10 @@ import os
 import queue
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from contextlib import closing
+from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +22,7 @@ from cadr.cli.stopping import stopping_politely
 from cadr.config import Config
 from cadr.errors import TrainingError, costs_a_sentence
 from cadr.train import train
+from cadr.train.interrupt import Deferred
 from cadr.train.result import quoted_of
 
 Result = dict[str, Any]
@@ -53,10 +56,9 @@ def _side_by_side(jobs: Sequence[Job], processes: int) -> list[Result]:
     for task in [*enumerate(jobs), *[None] * processes]:
         tasks.put(task)
     workers = [context.Process(target=_work, args=(tasks, answers), daemon=True) for _ in range(processes)]
-    for worker in workers:
-        worker.start()
     results: dict[int, Result] = {}
     try:
+        _start(workers)
         while len(results) < len(jobs):
             index, answer = _next(answers, workers)
             if isinstance(answer, Exception):
@@ -71,8 +73,25 @@ def _side_by_side(jobs: Sequence[Job], processes: int) -> list[Result]:
         raise
     finally:
         for worker in workers:
-            worker.join()
+            if worker.pid:
+                worker.join()
     return [results[index] for index in range(len(jobs))]
+
+
+def _start(workers: Sequence[BaseProcess]) -> None:
+    """All of them, before anybody is heard who asks to stop: one that is half started cannot be told to.
+
+    They inherit that they do not hear it either, as long as they are being set up.
+    """
+    with Deferred() as interrupt:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+        try:
+            for worker in workers:
+                worker.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    if interrupt.requested:
+        raise KeyboardInterrupt
 
 
 def _next(answers: Any, workers: Sequence[BaseProcess]) -> tuple[int, Result | Exception]:
@@ -98,9 +117,19 @@ def _work(tasks: Any, answers: Any) -> None:
     torch.set_num_threads(1)  # processes, not threads, share the cores
     with stopping_politely():  # no longer: when nothing is left to save, a late request just ends the process
         try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+            threading.Thread(target=_stop_with_parent, daemon=True).start()
             _answer(tasks, answers)
         except KeyboardInterrupt:
             answers.cancel_join_thread()
+
+
+def _stop_with_parent() -> None:
+    """A parent that was killed passes nothing on, and its runs would go on unseen."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
 
 
 def _answer(tasks: Any, answers: Any) -> None:
