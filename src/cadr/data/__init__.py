@@ -11,6 +11,7 @@ from cadr.data.pool import Pool
 from cadr.data.protocols import PROTOCOLS, Protocol
 from cadr.data.sources.arrays import from_arrays, open_npy, open_npz
 from cadr.data.sources.csv_file import CSV_SUFFIXES
+from cadr.data.sources.door import check_name
 from cadr.data.sources.folder import open_folder
 from cadr.data.sources.images import resize_all
 from cadr.data.sources.table import open_csv, open_parquet
@@ -67,6 +68,9 @@ def _open(
     if not path.exists():
         raise DataError(f"{spec} is neither a file or folder nor a benchmark ({', '.join(BENCHMARKS)})")
     beside = None if labels is None else at_home(labels)
+    for given in (path, beside):
+        if given is not None:
+            check_name(given)
     if path.is_dir():
         return open_folder(path, beside, label_column, image_size)
     suffix = path.suffix.lower()

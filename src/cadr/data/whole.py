@@ -30,6 +30,10 @@ def whole(path: Path) -> Iterator[Path]:
         if not special:
             sync(new)  # what a full disk refuses shows here at the latest, before the name is taken
             new.replace(path)
+    except UnicodeEncodeError as error:
+        if error.object != str(new):  # of something in the file
+            raise
+        raise WriteError(f"{str(path)!r} could not be written: the name is no UTF-8; choose another") from None
     except OSError as error:
         if error.filename not in (None, str(new)):  # of something else, which was read meanwhile
             raise

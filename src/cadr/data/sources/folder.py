@@ -15,6 +15,7 @@ import numpy as np
 from cadr.data.pool import MISSING, Pool
 from cadr.data.reason import listed, shown
 from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
+from cadr.data.sources.door import check_name
 from cadr.data.sources.images import SUFFIXES, decode_all
 from cadr.data.sources.labels import check_unlike, class_order, index_labels, label_spelling
 from cadr.data.sources.walk import FolderError, images_in, visible
@@ -54,6 +55,8 @@ def _by_class(root: Path, size: int | None) -> Pool:
         inside = visible(folder)
         if any(f.is_dir() for f in inside) and not any(f.suffix.lower() in SUFFIXES for f in inside):
             raise FolderError(f"{folder} holds folders, as if of classes; name it as the data, and not {root}")
+    for folder in folders.values():
+        check_name(folder)
     names = tuple(sorted(folders))
     check_unlike(str(root), names)
     files, labels = _labelled(folders, names)
