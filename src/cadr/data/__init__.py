@@ -11,7 +11,7 @@ from cadr.data.pool import Pool
 from cadr.data.protocols import PROTOCOLS, Protocol
 from cadr.data.sources.arrays import from_arrays, open_npy, open_npz
 from cadr.data.sources.csv_file import CSV_SUFFIXES
-from cadr.data.sources.door import check_name
+from cadr.data.sources.door import check_kind, check_name
 from cadr.data.sources.folder import open_folder
 from cadr.data.sources.images import resize_all
 from cadr.data.sources.table import open_csv, open_parquet
@@ -71,6 +71,7 @@ def _open(
     for given in (path, beside):
         if given is not None:
             check_name(given)
+            check_kind(given)
     if path.is_dir():
         return open_folder(path, beside, label_column, image_size)
     suffix = path.suffix.lower()

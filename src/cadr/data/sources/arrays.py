@@ -18,6 +18,7 @@ from cadr.data.home import at_home
 from cadr.data.pool import Pool, chunks
 from cadr.data.reason import reason
 from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
+from cadr.data.sources.door import check_kind
 from cadr.data.sources.in_memory import examples_array, labels_array
 from cadr.data.sources.labels import class_order, encode_labels, index_labels
 from cadr.data.sources.rounding import Rounding
@@ -148,6 +149,7 @@ def holds_features(path: Path) -> bool:
     """
     try:
         path = at_home(path)
+        check_kind(path)
         if path.suffix.lower() == ".npy":
             return read_npy(path).ndim == 2
         with zipfile.ZipFile(path) as archive:
@@ -160,6 +162,7 @@ def holds_features(path: Path) -> bool:
 
 def read_npy(path: Path) -> NDArray[Any]:
     """A memory-mapped `.npy` array."""
+    check_kind(path)
     try:
         array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
         return array

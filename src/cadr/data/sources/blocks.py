@@ -21,7 +21,7 @@ from cadr.data.reason import listed, shown
 from cadr.data.sources.arrays import as_examples, label_texts, read_npy, read_npz
 from cadr.data.sources.columns import Column
 from cadr.data.sources.csv_file import CSV_SUFFIXES
-from cadr.data.sources.door import check_name
+from cadr.data.sources.door import check_kind, check_name
 from cadr.data.sources.folder import LABELS, images_under, labelled_files
 from cadr.data.sources.images import SUFFIXES, Unreadable, check_readable, decode_readable, resize_all
 from cadr.data.sources.label_names import Names, names_of_numbers, names_of_texts
@@ -103,6 +103,7 @@ def open_blocks(spec: str, wanted: Wanted, labels: Path | None = None, root: str
     if not path.exists():
         raise PredictionDataError(f"{spec} is neither a file or folder nor a benchmark ({', '.join(BENCHMARKS)})")
     check_name(path)
+    check_kind(path)
     suffix = path.suffix.lower()
     if path.is_dir():
         if not wanted.images:

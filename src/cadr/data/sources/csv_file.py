@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from cadr.data.reason import listed, reason
+from cadr.data.sources.door import check_kind
 from cadr.errors import DataError
 
 CSV_SUFFIXES = (".csv", ".tsv")
@@ -23,6 +24,7 @@ def read_csv(path: Path, blank: bool = False) -> tuple[list[str], Iterator[tuple
 
     Blank lines are passed over, unless they are wanted: in a file of one column they are rows with a blank cell.
     """
+    check_kind(path)
     lines = _rows(path)
     header = [cell.strip() for cell in next(lines, (0, []))[1]]
     if not header or header == [""]:

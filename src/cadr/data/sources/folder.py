@@ -38,7 +38,7 @@ def open_folder(root: Path, labels: Path | None, label_column: str, size: int | 
 
 def _by_class(root: Path, size: int | None) -> Pool:
     folders = {f.name: f for f in visible(root) if f.is_dir() and not _only_runs(f)}
-    loose = [f for f in visible(root) if not f.is_dir() and f.suffix.lower() in SUFFIXES]
+    loose = [f for f in visible(root) if f.is_file() and f.suffix.lower() in SUFFIXES]
     test_root = folders.get("test")
     if test_root is not None and any(f.is_dir() for f in visible(test_root)):
         del folders["test"]

@@ -27,7 +27,7 @@ def images_in(root: Path) -> list[Path]:
         seen.add((status.st_dev, status.st_ino))
         for path in visible(folder):
             if not path.is_dir():
-                found += [path] if path.suffix.lower() in SUFFIXES else []
+                found += [path] if path.suffix.lower() in SUFFIXES and path.is_file() else []  # a pipe is no image
             elif path.is_symlink():
                 waiting.append(path)
             else:
