@@ -7,23 +7,25 @@ import sys
 import numpy as np
 import pytest
 
+from cadr.cli.main import INTERRUPTED
+
 TRAIN = ["train", "mine.npz", "--steps", "2", "--batch", "4", "--ratio", "2", "--evaluations", "1", "--validation", "0"]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Data with a class that ASCII cannot write, also under a file name that is no text in any encoding."""
+    """Data with a class that ASCII cannot write, and a file whose name is no text in any encoding."""
     folder = tmp_path_factory.mktemp("streams")
     rows = "".join(f"{i * i % 7},{('é', 'a', '')[i % 3]}\n" for i in range(20))
     (folder / "mine.csv").write_text(f"x,label\n{rows}")
-    (folder / "odd\udcff.csv").write_text(f"x,label\n{rows}")
+    (folder / "odd\udcff.toml").write_text('[rows]\nfirst = { data = "digits", algorithm = "cadr" }\n')
     x = np.arange(40, dtype=np.float32).reshape(20, 2)
     np.savez(folder / "mine.npz", x=x, y=np.array([0, 1] * 9 + [-1, -1]))
     return folder
 
 
 def cadr(folder, arguments, shell="", **environment):
-    command = ["bash", "-c", f'exec "$@" {shell}', "-", sys.executable, "-m", "cadr", *arguments]
+    command = ["bash", "-o", "pipefail", "-c", f'"$@" {shell}', "-", sys.executable, "-m", "cadr", *arguments]
     inherited = {k: v for k, v in os.environ.items() if k not in ("PYTHONIOENCODING", "PYTHONUTF8")}
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=inherited | environment)
 
@@ -38,7 +40,7 @@ def test_signs_that_the_encoding_lacks_are_escaped(folder):
 
 
 def test_a_file_name_that_is_no_text_is_escaped(folder):
-    shown = cadr(folder, ["data", "show", "odd\udcff.csv"], PYTHONIOENCODING="utf-8:strict")
+    shown = cadr(folder, ["recipes", "odd\udcff.toml"], PYTHONIOENCODING="utf-8:strict")
     assert (shown.returncode, shown.stderr) == (0, "")
     assert "odd\\udcff" in shown.stdout
 
@@ -49,6 +51,27 @@ def test_a_closed_stream_is_not_missed(folder, closed):
     done = cadr(folder, [*TRAIN, "--out", out], closed)
     assert (done.returncode, done.stderr) == (0, "")
     assert (folder / out / "result.json").exists()
+
+
+@pytest.mark.parametrize("command", ["train", "compare"])
+def test_training_that_nobody_reads_any_more_stops_and_says_so(folder, command):
+    flags = [*TRAIN[2:], "--log-every", "1", "--out", f"unread-{command}"]
+    flags[flags.index("--steps") + 1] = "1000000"
+    done = cadr(folder, [command, *TRAIN[1:2], *flags], "| head -n 1")
+    assert done.returncode == INTERRUPTED
+    assert done.stdout.count("\n") == 1
+    assert done.stderr.startswith("cadr: stopped, as nobody reads the output any more; the same command continues")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["data", "show", "mine.csv"]])
+def test_what_is_only_printed_need_not_be_read(folder, arguments):
+    done = cadr(folder, arguments, "| true")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_mistake_has_its_status_also_when_nobody_reads_of_it(folder):
+    assert cadr(folder, ["data", "show", "nothing"], "2>&1 | true").returncode == 2
 
 
 def test_what_is_started_with_a_closed_stream_has_it_too(folder):

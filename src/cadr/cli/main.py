@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from cadr.cli.stopping import stopping_politely
-from cadr.cli.streams import make_writable
+from cadr.cli.streams import complain, make_writable, silence
 from cadr.errors import costs_a_sentence
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction["Parser"]
 
 COMMANDS = ("data", "diagnose", "train", "evaluate", "predict", "export", "report", "compare", "recipes", "demo")
+TRAINING = ("train", "compare", "demo")
 INTERRUPTED = 130  # what shells report for a program stopped by Ctrl-C
 
 
@@ -69,36 +69,44 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _status(arguments: list[str], debug: bool) -> int:
     try:
-        status = _carry_out(arguments)
-        sys.stdout.flush()
-        return status
-    except BrokenPipeError:
-        # The reader (head, less) went away, which is its right; Python must not complain again while shutting down.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        try:
+            return _carry_out(arguments)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # the reader (head, less) went away, which is its right
+        silence(sys.stdout)
         return 0
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as request:
         if debug:
             raise
-        print("cadr: interrupted", file=sys.stderr)
+        complain(str(request) or "interrupted")
         return INTERRUPTED
     except Exception as error:
         if debug or not costs_a_sentence(error):
             raise
-        print(f"cadr: {_sentence(error)}", file=sys.stderr)
+        complain(_sentence(error))
         return 2
 
 
 def _carry_out(arguments: list[str]) -> int:
     top = parser(next((a for a in arguments if not a.startswith("-")), None))
     namespace, unknown = top.parse_known_args(arguments)
+    command = next((a for a in arguments if a in COMMANDS), None)
     if unknown:
-        command = next((a for a in arguments if a in COMMANDS), None)
         top.prog = f"cadr {command}" if command else top.prog  # whose help lists what there is
         top.error(f"unrecognized arguments: {' '.join(unknown)}")
     if not hasattr(namespace, "run"):
         top.print_help()
         return 2
-    status: int = namespace.run(namespace) or 0
+    try:
+        status: int = namespace.run(namespace) or 0
+    except BrokenPipeError:
+        if command not in TRAINING:
+            raise
+        silence(sys.stdout)
+        raise KeyboardInterrupt(
+            "stopped, as nobody reads the output any more; the same command continues a run or a comparison"
+        ) from None
     return status
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from typing import TextIO
 
 
 def make_writable() -> None:
@@ -23,3 +24,17 @@ def _fill() -> None:
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(number, True)  # processes that are started have three streams, too
     os.close(number)
+
+
+def complain(sentence: str) -> None:
+    try:
+        print(f"cadr: {sentence}", file=sys.stderr, flush=True)
+    except OSError:  # nobody hears it any more; the exit status says the rest
+        silence(sys.stderr)
+
+
+def silence(stream: TextIO) -> None:
+    """Drop what it still holds: Python would complain about it once more while shutting down."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, stream.fileno())
+    os.close(null)
