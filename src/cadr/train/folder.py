@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cadr.config import Config
+from cadr.data.whole import sync
 from cadr.errors import CheckpointError, ConfigError, TrainingError
 from cadr.train.record import Record
 
@@ -85,10 +86,23 @@ class RunFolder:
         """What metrics.jsonl holds; a last line that a kill left unfinished is no record."""
         return list(read_records(self.metrics))
 
-    def rewind(self, step: int) -> None:
-        """Drop the records of steps that will be done again."""
-        kept = [record for record in self.records() if record["step"] <= step]
+    def settle(self) -> None:
+        """Make the records durable: a checkpoint that outlives a crash is of no step whose records do not."""
+        with _full_disk(self.metrics):
+            sync(self.metrics)
+
+    def rewind(self, step: int, logged: int) -> str:
+        """Drop the records of steps that will be done again; a sentence if some up to the step `logged` are lost."""
+        kept: list[Record] = []
+        with suppress(CheckpointError):  # what stands behind a line that is no record is not to be relied on
+            for record in read_records(self.metrics):
+                if record["step"] <= step:
+                    kept.append(record)
         self.write(self.metrics.name, "".join(json.dumps(record) + "\n" for record in kept))
+        there = max((record["step"] for record in kept if record["kind"] == "train"), default=0)
+        if there >= logged:
+            return ""
+        return f"{self.metrics} was damaged: its records of steps {there + 1} to {logged} are lost, and were left out."
 
 
 def read_records(path: Path) -> Iterator[Record]:
@@ -96,14 +110,16 @@ def read_records(path: Path) -> Iterator[Record]:
     if not path.exists():
         return
     with path.open(encoding="utf-8", errors="replace") as file:
-        for line in file:
+        for number, line in enumerate(file, start=1):
             if not line.endswith("\n"):
                 return
             try:
                 record: Any = json.loads(line)
                 record["kind"], record["step"]
             except (ValueError, KeyError, TypeError):
-                raise CheckpointError(f"{path} holds a line that is no record: {line[:60].strip()!r}.") from None
+                raise CheckpointError(
+                    f"{path}, line {number} is no record: {line[:60].strip()!r}; delete it and the lines after it."
+                ) from None
             yield record
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from cadr.errors import CheckpointError
 from cadr.train.folder import RunFolder
 from cadr.words import counted
 
 FEW = 300  # examples, below which an accuracy is not worth its decimals
+UNKNOWN = 0  # examples: nobody is judged on none
 _LIKE = "on rows like the labelled ones"
 _BIASED = (
     f"Labels held out are as biased as all labels: that is accuracy {_LIKE}, where classes that are seldom labelled "
@@ -25,7 +28,7 @@ def caution(accuracy: float, examples: int, on: str) -> str:
 
 def caution_about_number(accuracy: float, examples: int, on: str) -> str:
     """With a dozen labels held out "100 %" means little, and somebody has to say so."""
-    if examples >= FEW:
+    if examples >= FEW or examples == UNKNOWN:
         return ""
     low, high = wilson(accuracy / 100.0, examples)
     where = f"{_LIKE} " if on == "validation" else ""
@@ -43,6 +46,8 @@ def caution_about_differences(examples: int, on: str) -> str:
     """The same where runs are compared."""
     if on != "validation":
         return ""
+    if examples == UNKNOWN:
+        return _BIASED
     return f"All are judged on {_named(examples, on)}, of which one is {100 / examples:.1f} points. {_BIASED}"
 
 
@@ -64,9 +69,12 @@ def weighted_accuracy(confusion: Sequence[Sequence[int]], propensity: Sequence[f
 
 
 def examples_judged(out: Path) -> int:
-    """Examples that the accuracies of a run are shares of."""
-    last = [record for record in RunFolder(out).records() if record["kind"] == "evaluation"][-1]
-    return sum(map(sum, last["confusion"]))
+    """Examples that the accuracies of a run are shares of; UNKNOWN where its records are lost."""
+    with suppress(CheckpointError):
+        for record in reversed(RunFolder(out).records()):
+            if record["kind"] == "evaluation":
+                return sum(map(sum, record["confusion"]))
+    return UNKNOWN
 
 
 def wilson(share: float, n: int, z: float = 1.96) -> tuple[float, float]:

@@ -41,9 +41,9 @@ from cadr.train.report import (
 )
 from cadr.train.result import describe_run, result, summary
 from cadr.train.saving import Saving
+from cadr.train.started import started
 from cadr.train.step import Step
 from cadr.train.watch import Watch
-from cadr.words import counted
 
 CALIBRATION, RESULT = "calibration.json", "result.json"
 _WORTH_SAYING = 20.0  # seconds
@@ -101,7 +101,7 @@ class Run:
         return Step(*parts, self.training, longest, generations.current)
 
     def records(self) -> Iterator[Record]:
-        yield self._start(self._resume())
+        yield started(self.prepared, self.inputs, self.step, self._resume())
         try:
             yield from self._hint()
             for stop in [s for s in self.stops if s > self.step.done]:
@@ -111,9 +111,18 @@ class Run:
                 if self.whole:
                     self._save()
             raise
+        yield from self._judge_at_last()
         self._calibrate()
         self.folder.write(RESULT, json.dumps(self._result(), indent=1) + "\n")
         yield _finished(self.folder, f"Finished after {self.training.steps} steps.")
+
+    def _judge_at_last(self) -> Iterator[Record]:
+        """An evaluation of the last step whose record was lost, which the model itself still has."""
+        last = {"kind": "evaluation", "step": self.step.done}
+        if self.inputs.test_examples is None or any(last.items() <= r.items() for r in self.folder.records()):
+            return
+        self.folder.append(record := self._evaluate())
+        yield record
 
     def _go_on_to(self, stop: int) -> Iterator[Record]:
         with self._undivided() as interrupt:
@@ -166,7 +175,8 @@ class Run:
     def _input_spec(self) -> InputSpec:
         return InputSpec.of(self.prepared.pool, self.inputs, self.prepared.validation is not None)
 
-    def _resume(self) -> str:
+    def _resume(self) -> list[str]:
+        """Go on from the last checkpoint, if there is one; what had to be mended for that, in words."""
         found, problem = checkpoint.recover(self.folder.path)
         if found is not None:
             tensors, facts = found
@@ -184,9 +194,9 @@ class Run:
             self.step.load(rest)
             self.saving.kept = self.step.done
         write(self.prepared, self.folder)
-        self.folder.rewind(self.step.done)
+        lost = self.folder.rewind(self.step.done, self.logged)
         self.folder.write(input_spec.FILE, self._input_spec().to_json())
-        return problem
+        return [words for words in (problem, lost) if words]
 
     def _save(self) -> None:
         self.finite.check(self.step, self.saving.kept)
@@ -197,6 +207,7 @@ class Run:
             "before": self.clock.spent(),
             "logged": self.logged,
         }
+        self.folder.settle()
         self.saving.save(self.step.done, self.step.tensors() | self.generations.tensors(), facts)
 
     def _advance(self, stop: int, interrupt: Deferred) -> float:
@@ -247,31 +258,6 @@ class Run:
             "on": self.prepared.judged_on,
             **scores(counts),
             "timing": self._timing(),
-        }
-
-    def _start(self, problem: str) -> Record:
-        pool, steps, done = self.prepared.pool, self.training.steps, self.step.done
-        words = [problem] if problem else []
-        words.append(f"Continuing at step {done} of {steps}" if done else f"Training for {steps} steps")
-        words[-1] += (
-            f" on {self.step.device}: {pool.num_labelled} labelled and {pool.num_unlabelled} unlabelled examples of "
-            f"{pool.num_classes} classes."
-        )
-        if pool.num_unlabelled == 0:
-            words.append("No label is missing: a protocol would leave some out.")
-        if self.prepared.validation is not None:
-            held = counted(len(self.prepared.validation), "more label")
-            words.append(f"It holds out {held} to evaluate and calibrate on.")
-        elif self.inputs.test_examples is None:
-            words.append("There is no test set: nothing will be evaluated.")
-        return {
-            "kind": "start",
-            "step": done,
-            "steps": steps,
-            "resumed": done,
-            "device": str(self.step.device),
-            "parameters": sum(p.numel() for p in self.step.parameters),
-            "message": " ".join(words),
         }
 
     def _timing(self) -> dict[str, float]:
