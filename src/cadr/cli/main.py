@@ -41,7 +41,9 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+        from cadr.data.reason import printable  # here, as it brings numpy along
+
+        self.exit(2, f"{self.prog}: {printable(message)}; see {self.prog} --help\n")
 
 
 def parser(command: str | None = None) -> Parser:
@@ -111,11 +113,13 @@ def _carry_out(arguments: list[str]) -> int:
 
 
 def _sentence(error: Exception) -> str:
+    from cadr.data.reason import printable
+
     if isinstance(error, MemoryError | RuntimeError):
         return "there is not enough memory for this; a smaller batch, ratio or network, or fewer views, need less"
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename} cannot be used: {error.strerror}" if error.filename else error.strerror
-    return " ".join(str(error).split())
+        return printable(f"{error.filename} cannot be used: {error.strerror}" if error.filename else error.strerror)
+    return printable(" ".join(str(error).split()))
 
 
 def _version() -> str:

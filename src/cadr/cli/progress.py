@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from typing import Any
 
 from cadr.cli.table import fancy
+from cadr.data.reason import printable
 from cadr.train.report import duration
 
 Record = dict[str, Any]
@@ -65,7 +66,7 @@ class _Lines:
         return time.monotonic() - self.spoke > seconds
 
     def _say(self, text: str) -> None:
-        print(self.label + text, flush=True)
+        print(printable(self.label + text), flush=True)
         self.spoke = time.monotonic()
 
 
@@ -94,7 +95,7 @@ class _Bar:
             self.steps = record["steps"]
             self.bar.update(self.task, total=self.steps, completed=record["resumed"])
         if kind in ("start", "hint", "generation", "renaming", "warning", "finished"):
-            self.bar.console.print(record["message"], markup=False, highlight=False)
+            self.bar.console.print(printable(record["message"]), markup=False, highlight=False)
             return
         if kind == "evaluation":
             self.bar.update(self.task, accuracy=f"accuracy {record['accuracy']:.2f} %, GM {record['gm']:.2f} %")

@@ -1,6 +1,6 @@
-"""What another library says about a damaged file, made fit for one line on a terminal.
+"""What another library says about a damaged file, and names of files, made fit for one line on a terminal.
 
-Such messages can quote the file itself, at any length and with any control characters.
+Such messages can quote the file itself, at any length and with any control characters, and a name can hold these, too.
 """
 
 from __future__ import annotations
@@ -16,6 +16,11 @@ def reason(error: BaseException) -> str:
     return text if len(text) <= LONGEST else text[:LONGEST] + " …"
 
 
+def printable(text: str) -> str:
+    """A text in which whatever a terminal would obey, such as a file's name, can be read instead."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def listed(names: tuple[str, ...] | list[str]) -> str:
     """Names found in a file, quoted; of very many, the first."""
     shown = ", ".join(repr(name) for name in names[:20])
@@ -24,4 +29,4 @@ def listed(names: tuple[str, ...] | list[str]) -> str:
 
 def shown(path: Path | str) -> str:
     """A path in a sentence, quoted where blanks at the end of a name would not be seen."""
-    return repr(str(path)) if any(part != part.strip() for part in Path(path).parts) else str(path)
+    return repr(str(path)) if any(part != part.strip() for part in Path(path).parts) else printable(str(path))
