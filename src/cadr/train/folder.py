@@ -62,7 +62,11 @@ class RunFolder:
 
     def config(self) -> Config | None:
         path = self.path / "config.toml"
-        return Config.read(path) if path.exists() else None
+        try:
+            return Config.read(path) if path.exists() else None
+        except ConfigError as error:
+            named = str(path) in str(error)
+            raise ConfigError(str(error) if named else f"{path} cannot be used: {error}") from None
 
     def write(self, name: str, text: str) -> None:
         """Replace a file as a whole; what is left of one that could not be written gives its room back."""
