@@ -6,7 +6,7 @@ import math
 import os
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -71,13 +71,23 @@ def decode_readable(paths: Sequence[Path], size: int | None = None) -> tuple[NDA
         images[i] = image
         return None
 
-    with ThreadPoolExecutor(min(32, os.cpu_count() or 1)) as pool:  # Pillow decodes outside the interpreter lock
+    outcomes = _each(fill, len(paths))
+    return images, [(path, error) for path, error in zip(paths, outcomes, strict=True) if error is not None]
+
+
+def _each(fill: Callable[[int], ImageError | None], n: int) -> list[ImageError | None]:
+    """What `fill` says of every image: many at a time, as Pillow decodes outside the interpreter lock."""
+    with ThreadPoolExecutor(min(32, os.cpu_count() or 1)) as pool:
         try:
-            outcomes = list(counted(pool.map(fill, range(len(paths))), len(paths), "images read"))
+            return list(counted(pool.map(fill, range(n)), n, "images read"))
         except DataError:
             pool.shutdown(cancel_futures=True)
             raise
-    return images, [(path, error) for path, error in zip(paths, outcomes, strict=True) if error is not None]
+        except RuntimeError as error:
+            pool.shutdown(cancel_futures=True)
+            if "start new thread" not in str(error):
+                raise
+    return list(counted(map(fill, range(n)), n, "images read"))  # one after another where no thread may be had
 
 
 def _example(paths: Sequence[Path], size: int | None) -> tuple[Path, tuple[int, ...]]:
