@@ -83,6 +83,12 @@ SETTINGS: dict[str, Callable[[int], Rows]] = {
     "four equal classes, labelled 20 to 1, one of the rarest": lambda s: one_label_of_the_last(
         blobs([0.25] * 4, [0.2, 0.08, 0.03, 0.01], 3, 2000, s)
     ),
+    "four classes, 60 to 5, the rare ones labelled more, one of the rarest": lambda s: one_label_of_the_last(
+        blobs(_SKEWED, [0.02, 0.05, 0.1, 0.3], 3, 3000, s)
+    ),
+    "four classes, 60 to 5, the common one labelled more, one of the rarest": lambda s: one_label_of_the_last(
+        blobs(_SKEWED, [0.1, 0.05, 0.05, 0.05], 3, 3000, s)
+    ),
     "breast cancer, 1 to 9, malignant labelled more": lambda s: _real(load_breast_cancer, [0.19, 1], [0.5, 0.05], s),
     "wine": lambda s: _real(load_wine, [1, 1, 1], [0.4, 0.15, 0.1], s),
     "digits, 10 to 1, common ones labelled more": lambda s: _real(

@@ -35,8 +35,6 @@ def test_the_shares_of_all_rows():
 
 
 def test_nothing_where_the_labels_cannot_tell():
-    few = diagnosed_target(blobs([0.7, 0.2, 0.1], [15, 15, 1])[0])
-    assert (few.shares, few.why) == (None, "shares cannot be estimated with so few labels of 'c'")
     alike = diagnosed_target(blobs([0.5, 0.3, 0.2], [30, 30, 30], apart=0.0)[0])
     assert alike.shares is None
     assert alike.why.startswith("a linear classifier hardly tells them apart")
@@ -52,11 +50,24 @@ def test_a_single_label_of_a_class_where_labels_show_no_bias():
     assert target.why == "as they are among the labels, which show no sign of bias"
 
 
+def test_a_single_label_of_a_class_where_labels_are_biased():
+    """The others' shares are known, and it has what they leave; or as much as the rarest of them, if that is more."""
+    common = diagnosed_target(blobs([0.15, 0.05, 0.8], [30, 15, 1])[0])
+    assert common.shares == pytest.approx([0.15, 0.05, 0.8], abs=0.03)
+    assert common.why == "as cadr diagnose estimates them, and what they leave for 'c'"
+    rare = diagnosed_target(blobs([0.72, 0.26, 0.02], [15, 15, 1])[0])
+    assert rare.shares is not None
+    assert rare.shares[2] == pytest.approx(rare.shares[1])
+    assert rare.shares[0] / rare.shares[1] == pytest.approx(0.72 / 0.26, rel=0.1)
+    assert sum(rare.shares) == pytest.approx(1, abs=1e-3)
+
+
 def test_equal_shares_stand_until_the_labels_refute_them():
     """A noisy estimate of equal shares is worse than equal shares."""
     for seed in range(5):
-        equal = diagnosed_target(blobs([0.25] * 4, [20, 10, 5, 3], seed=seed)[0])
-        assert (equal.shares, equal.why) == (None, "the labels do not refute it")
+        for fewest in (3, 1):
+            equal = diagnosed_target(blobs([0.25] * 4, [20, 10, 5, fewest], seed=seed)[0])
+            assert (equal.shares, equal.why) == (None, "the labels do not refute it")
     target = diagnosed_target(blobs([0.4, 0.2, 0.2, 0.2], [20, 10, 5, 3])[0])
     assert target.shares == pytest.approx([0.4, 0.2, 0.2, 0.2], abs=0.04)
     assert target.why == "as cadr diagnose estimates them"

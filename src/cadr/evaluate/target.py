@@ -38,8 +38,8 @@ def diagnosed_target(pool: Pool) -> Target:
     """The classes' shares as diagnosed, where that refutes equal ones.
 
     A class with a single label has none that could be estimated: then the shares are those of the labels, if these show
-    no sign of bias. Otherwise equal shares are as good a guess as any; so they are where they lie in the interval of
-    every class, and where a linear classifier hardly tells the classes apart.
+    no sign of bias, and otherwise the class has what the others leave of the rows. Equal shares are as good a guess as
+    any where they lie in the interval of every class, and where a linear classifier hardly tells the classes apart.
     """
     try:
         from cadr.evaluate.diagnosis import diagnose
@@ -56,15 +56,28 @@ def _by(diagnosis: Diagnosis) -> Target:
     unknown = [c.name for c in diagnosis.classes if c.prior is None]
     if diagnosis.checkable and diagnosis.separability < WEAK:
         return Target(None, "a linear classifier hardly tells them apart, so that their shares cannot be estimated")
-    if unknown and not diagnosis.missing_at_random:
-        return Target(None, f"shares cannot be estimated with so few labels of {listed(unknown)}")
     if _may_be_equal(diagnosis):
         return Target(None, "the labels do not refute it")
+    if unknown and not diagnosis.missing_at_random:
+        why = f"{_DIAGNOSED}, and what they leave for {listed(unknown)}"
+        return Target(_rounded(_with_what_is_left(diagnosis)), why)
     if unknown:
         classes = diagnosis.classes
         # as Laplace's rule has it: what was met once may be a good deal more frequent than once in so many
         return Target(_rounded((c.labels + 1) / (diagnosis.labelled + len(classes)) for c in classes), _OF_LABELS)
     return Target(_rounded(c.prior or 0.0 for c in diagnosis.classes), _DIAGNOSED)
+
+
+def _with_what_is_left(diagnosis: Diagnosis) -> list[float]:
+    """Shares of all classes, where those of some have no estimate.
+
+    They divide what the others leave, but none of them is taken to be rarer than the rarest other: a class with one
+    label is easily overlooked, and a class that is told to be rarer than it is will be lost.
+    """
+    known = [c.prior for c in diagnosis.classes if c.prior is not None]
+    left = max(0.0, 1.0 - sum(known)) / (len(diagnosis.classes) - len(known))
+    shares = [max(left, min(known)) if c.prior is None else c.prior for c in diagnosis.classes]
+    return [share / sum(shares) for share in shares]
 
 
 def _rounded(shares: Iterable[float]) -> list[float]:
