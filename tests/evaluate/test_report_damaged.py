@@ -36,10 +36,11 @@ def test_a_damaged_run_among_others_is_shown_by_its_records(clouds, tmp_path):
     assert html.unescape(page).count(problems[0]) == 1
 
 
-def test_a_damaged_checkpoint_with_one_before_it_is_no_problem(clouds, tmp_path):
+def test_a_damaged_checkpoint_with_one_before_it_is_no_problem_but_said(clouds, tmp_path, capsys):
     copy = damaged(clouds, tmp_path / "copy")
     shutil.copytree(clouds / checkpoint.CURRENT, copy / checkpoint.PREVIOUS)
     assert written([copy], tmp_path)[1] == []
+    assert f"Warning: The checkpoint {copy / checkpoint.CURRENT} cannot be used" in capsys.readouterr().err
 
 
 def test_a_run_that_has_no_checkpoint_yet_is_shown_by_its_records(clouds, tmp_path):

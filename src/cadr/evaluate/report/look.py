@@ -12,15 +12,14 @@ from torch import Tensor, nn
 
 from cadr import metrics
 from cadr.data.pool import MISSING, Pool
-from cadr.errors import CheckpointError
 from cadr.estimate.calibration import Calibration
 from cadr.estimate.names import exchanged, fit_of_names
 from cadr.estimate.propensity import class_propensity
 from cadr.evaluate.predictor import read_calibration
 from cadr.evaluate.report.run import Run
 from cadr.evaluate.run import averaged
+from cadr.evaluate.trained import trained
 from cadr.models.places import arriving, behind_middle
-from cadr.train import checkpoint
 from cadr.train.folder import RunFolder
 from cadr.train.inputs import Inputs
 from cadr.train.network import is_half, logits_of
@@ -75,14 +74,12 @@ class Look:
 def look(run: Run, pool: Pool | None, model: nn.Module | None, device: str, rows: int) -> Look:
     """Open data and checkpoint again; at most `rows` unlabelled rows are looked at, evenly spread."""
     folder = RunFolder(run.path)
-    found, _ = checkpoint.newest(folder.path)
-    if found is None:
-        raise CheckpointError(f"{run.path} holds no checkpoint.")
+    tensors, facts = trained(folder, "look at")
     prepared = restore(folder, pool, model, device)
-    check_same_data(folder, prepared.pool, found[1])
+    check_same_data(folder, prepared.pool, facts)
     inputs = Inputs.of(prepared.pool, prepared.device)
     half = is_half(prepared.config.training.precision, prepared.device)
-    network = averaged(prepared, found[0])
+    network = averaged(prepared, tensors)
     calibration = read_calibration(folder.path, run.spec)
 
     labels = prepared.pool.labels
@@ -105,7 +102,7 @@ def look(run: Run, pool: Pool | None, model: nn.Module | None, device: str, rows
     )
     on_part = None if inputs.test_examples is None else _logits(network, inputs, inputs.test_examples, half)
     return Look(
-        step=int(found[0]["step"]),
+        step=int(tensors["step"]),
         pool=prepared.pool,
         part=prepared.judged_on,
         rows_of_part=prepared.validation,
