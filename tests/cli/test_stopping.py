@@ -46,15 +46,25 @@ def test_under_nohup_a_closed_terminal_is_not_minded(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["all.csv"]
 
 
+@pytest.fixture
+def unhandled():
+    """Signals as a process finds them at first; another test's program may have left handlers."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("unhandled")
 def test_afterwards_signals_do_what_they_did(monkeypatch):
     seen = []
     monkeypatch.setattr(recipes, "run", lambda namespace: seen.append(signal.getsignal(signal.SIGTERM)))
-    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)]
     assert main(["recipes"]) == 0
-    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)] == before
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)] == [signal.SIG_DFL] * 2
     assert seen == [signal.default_int_handler]
 
 
+@pytest.mark.usefixtures("unhandled")
 def test_another_thread_leaves_signals_alone(monkeypatch):
     seen = []
     monkeypatch.setattr(recipes, "run", lambda namespace: seen.append(signal.getsignal(signal.SIGTERM)))
