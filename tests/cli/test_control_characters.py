@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from cadr.cli import progress
+from cadr.cli import progress, table
 from cadr.cli.main import main
 from cadr.data.reason import shown
 
@@ -45,3 +45,12 @@ def test_what_a_run_says(fancy, monkeypatch, capsys):
     monkeypatch.setattr(progress, "fancy", lambda: fancy)
     progress.follow(record for record in [{"kind": "warning", "step": 1, "message": f"{RED} is never predicted"}])
     assert f"{READABLE} is never predicted" in capsys.readouterr().out + screen.getvalue()
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_table_shows_names_as_they_are(terminal, monkeypatch, capsys):
+    monkeypatch.setattr(table, "fancy", lambda: terminal)
+    table.show_table(["class [n]", "recall"], [["[/n] a", "1.0"], [RED, "2.0"], ["[bold]b", "3.0"]])
+    text = capsys.readouterr().out
+    assert all(name in text for name in ("class [n]", "[/n] a", READABLE, "[bold]b"))
+    assert RED not in text

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
+from cadr.data.reason import printable
+
 
 def fancy() -> bool:
     """Whether to draw: a terminal, and the drawing package is there."""
@@ -15,6 +17,7 @@ def fancy() -> bool:
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
     """Print a table; every column but the first is set flush right when it holds numbers."""
+    columns, *rows = ([printable(cell) for cell in line] for line in (columns, *rows))  # classes have any names
     right = [i > 0 and all(_is_number(row[i]) for row in rows) for i in range(len(columns))]
     if fancy():
         _draw(columns, rows, title, right)
@@ -37,13 +40,14 @@ def _draw(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, rig
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(title=title or None, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name, flush in zip(columns, right, strict=True):
         # The first column is what one copies into the next command.
-        table.add_column(name, justify="right" if flush else "left", no_wrap=name == columns[0])
+        table.add_column(Text(name), justify="right" if flush else "left", no_wrap=name == columns[0])
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))  # as it stands: rich takes [this] for a style
     Console().print(table)
 
 
