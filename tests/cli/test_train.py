@@ -125,6 +125,16 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path, capsys):
     assert [f.name for f in (tmp_path / "photos").iterdir()] == ["one.png"]
 
 
+def test_a_run_keeps_the_number_of_evaluations_it_was_begun_with(tmp_path, capsys):
+    """Once it was chosen by the data."""
+    np.savez(tmp_path / "x.npz", x=np.arange(80.0).reshape(40, 2), y=np.array([0, 1] * 10 + [-1] * 20))
+    command = ["train", str(tmp_path / "x.npz"), *TINY[:6], "--device", "cpu", "--out", str(tmp_path / "run")]
+    assert main([*command, "--evaluations", "3"]) == 0
+    assert main(command) == 0
+    assert main([*command, "--evaluations", "4"]) == 2
+    assert "evaluations (was 3, now 4)" in capsys.readouterr().err
+
+
 def test_what_the_data_choose_is_said_in_flags(tmp_path, capsys):
     labels = np.array([0, 1] * 5 + [-1] * 30)
     bright = np.array([0, 1] * 5 + [0] * 30)[:, None, None]  # those without a label are all dark

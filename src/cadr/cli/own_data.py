@@ -19,6 +19,7 @@ from cadr.train.folder import RunFolder
 from cadr.train.prepare import device_of, open_source
 
 CHOSEN = (*by_size.CHOSEN, "target_prior")
+_ONCE_CHOSEN = ("evaluations",)  # of runs that are there, for which it was
 
 
 def settle(flat: dict[str, Any], out: Path) -> tuple[Config, Pool | None, list[str]]:
@@ -29,7 +30,8 @@ def settle(flat: dict[str, Any], out: Path) -> tuple[Config, Pool | None, list[s
     before = RunFolder(out).config()
     if before is not None:  # a run that is continued stays what it is, on whatever machine
         stored = before.to_dict()
-        return Config.from_dict({**{name: stored[name] for name in CHOSEN if name in stored}, **flat}), None, []
+        kept = {name: stored[name] for name in (*CHOSEN, *_ONCE_CHOSEN) if name in stored}
+        return Config.from_dict({**kept, **flat}), None, []
     pool = open_source(config)
     _check_missing(config, pool, type(config.algorithm))
     told = "target_prior" in flat or not takes_target(type(config.algorithm))
