@@ -26,7 +26,8 @@ def folder(tmp_path_factory):
 
 def cadr(folder, arguments, shell="", **environment):
     command = ["bash", "-o", "pipefail", "-c", f'"$@" {shell}', "-", sys.executable, "-m", "cadr", *arguments]
-    inherited = {k: v for k, v in os.environ.items() if k not in ("PYTHONIOENCODING", "PYTHONUTF8")}
+    settings = ("PYTHONIOENCODING", "PYTHONUTF8", "PYTHONUNBUFFERED")
+    inherited = {k: v for k, v in os.environ.items() if k not in settings}
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=inherited | environment)
 
 
@@ -51,6 +52,12 @@ def test_a_closed_stream_is_not_missed(folder, closed):
     done = cadr(folder, [*TRAIN, "--out", out], closed)
     assert (done.returncode, done.stderr) == (0, "")
     assert (folder / out / "result.json").exists()
+
+
+def test_an_error_is_said_though_nobody_reads_what_was_printed_before(folder):
+    (folder / "good.toml").write_text('[rows]\nfirst = { data = "digits", algorithm = "cadr" }\n')
+    done = cadr(folder, ["recipes", "good.toml", "missing.toml"], "| true")
+    assert (done.returncode, done.stderr) == (2, "cadr: there is no recipe missing.toml\n")
 
 
 @pytest.mark.parametrize("command", ["train", "compare"])

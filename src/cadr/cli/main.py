@@ -74,7 +74,7 @@ def _status(arguments: list[str], debug: bool) -> int:
         try:
             return _carry_out(arguments)
         finally:
-            sys.stdout.flush()
+            _flush()
     except BrokenPipeError:  # the reader (head, less) went away, which is its right
         silence(sys.stdout)
         return 0
@@ -88,6 +88,14 @@ def _status(arguments: list[str], debug: bool) -> int:
             raise
         complain(_sentence(error))
         return 2
+
+
+def _flush() -> None:
+    """That nobody reads the rest must not take the place of an error, or of a request to stop."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        silence(sys.stdout)
 
 
 def _carry_out(arguments: list[str]) -> int:

@@ -68,7 +68,7 @@ def run(namespace: Namespace) -> int:
     try:
         result = follow(train(config, out, pool))["result"]
     except KeyboardInterrupt:
-        print(_stopped(out))
+        print(_stopped(out), flush=True)
         return INTERRUPTED
     print(summary(result))
     accuracy = quoted_of(result)
