@@ -12,7 +12,7 @@ from cadr.algorithms import ALGORITHMS
 from cadr.classifier import CADRClassifier
 from cadr.data.pool import Pool
 from cadr.evaluate.diagnosis import diagnose
-from cadr.evaluate.target import _may_be_equal, diagnosed_target, takes_target
+from cadr.evaluate.target import _may_be_equal, _with_what_is_left, diagnosed_target, takes_target
 
 
 def blobs(shares, labels_of, apart=4.0, n=1200, seed=0):
@@ -60,6 +60,18 @@ def test_a_single_label_of_a_class_where_labels_are_biased():
     assert rare.shares[2] == pytest.approx(rare.shares[1])
     assert rare.shares[0] / rare.shares[1] == pytest.approx(0.72 / 0.26, rel=0.1)
     assert sum(rare.shares) == pytest.approx(1, abs=1e-3)
+    assert rare.why == "as cadr diagnose estimates them, and 'c' like the rarest of them"
+    alone = diagnosed_target(blobs([0.2, 0.8], [20, 1])[0])
+    assert (alone.shares, alone.why) == (None, "shares cannot be estimated with so few labels of 'b'")
+
+
+def test_several_classes_divide_what_is_left():
+    diagnosis = diagnose(blobs([0.25] * 4, [20] * 4)[0])
+    priors = (0.1, 0.3, None, None)
+    classes = tuple(dataclasses.replace(c, prior=prior) for c, prior in zip(diagnosis.classes, priors, strict=True))
+    target = _with_what_is_left(dataclasses.replace(diagnosis, classes=classes), ["c", "d"])
+    assert target.shares == pytest.approx([0.1, 0.3, 0.3, 0.3])
+    assert target.why.endswith("and what they leave for 'c', 'd'")
 
 
 def test_equal_shares_stand_until_the_labels_refute_them():

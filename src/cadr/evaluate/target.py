@@ -59,8 +59,7 @@ def _by(diagnosis: Diagnosis) -> Target:
     if _may_be_equal(diagnosis):
         return Target(None, "the labels do not refute it")
     if unknown and not diagnosis.missing_at_random:
-        why = f"{_DIAGNOSED}, and what they leave for {listed(unknown)}"
-        return Target(_rounded(_with_what_is_left(diagnosis)), why)
+        return _with_what_is_left(diagnosis, unknown)
     if unknown:
         classes = diagnosis.classes
         # as Laplace's rule has it: what was met once may be a good deal more frequent than once in so many
@@ -68,16 +67,19 @@ def _by(diagnosis: Diagnosis) -> Target:
     return Target(_rounded(c.prior or 0.0 for c in diagnosis.classes), _DIAGNOSED)
 
 
-def _with_what_is_left(diagnosis: Diagnosis) -> list[float]:
+def _with_what_is_left(diagnosis: Diagnosis, unknown: list[str]) -> Target:
     """Shares of all classes, where those of some have no estimate.
 
     They divide what the others leave, but none of them is taken to be rarer than the rarest other: a class with one
     label is easily overlooked, and a class that is told to be rarer than it is will be lost.
     """
     known = [c.prior for c in diagnosis.classes if c.prior is not None]
-    left = max(0.0, 1.0 - sum(known)) / (len(diagnosis.classes) - len(known))
-    shares = [max(left, min(known)) if c.prior is None else c.prior for c in diagnosis.classes]
-    return [share / sum(shares) for share in shares]
+    if len(known) == 1:
+        return Target(None, f"shares cannot be estimated with so few labels of {listed(unknown)}")
+    left, rarest = max(0.0, 1.0 - sum(known)) / len(unknown), min(known)
+    shares = [max(left, rarest) if c.prior is None else c.prior for c in diagnosis.classes]
+    what = f"what they leave for {listed(unknown)}" if left >= rarest else f"{listed(unknown)} like the rarest of them"
+    return Target(_rounded(share / sum(shares) for share in shares), f"{_DIAGNOSED}, and {what}")
 
 
 def _rounded(shares: Iterable[float]) -> list[float]:
