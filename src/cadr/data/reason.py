@@ -6,8 +6,10 @@ Such messages can quote the file itself, at any length and with any control char
 from __future__ import annotations
 
 from pathlib import Path
+from unicodedata import bidirectional, category
 
 LONGEST = 200
+_TURNS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 
 
 def reason(error: BaseException) -> str:
@@ -18,7 +20,12 @@ def reason(error: BaseException) -> str:
 
 def printable(text: str) -> str:
     """A text in which whatever a terminal would obey, such as a file's name, can be read instead."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return "".join(c.encode("unicode_escape").decode() if _is_obeyed(c) else c for c in text)
+
+
+def _is_obeyed(character: str) -> bool:
+    """Control characters, line separators, halves of a sign, and what turns the direction of writing."""
+    return category(character) in ("Cc", "Cs", "Zl", "Zp") or bidirectional(character) in _TURNS
 
 
 def listed(names: tuple[str, ...] | list[str]) -> str:

@@ -23,7 +23,7 @@ def whole(path: Path) -> Iterator[Path]:
     special = path.exists() and not path.is_file()  # /dev/stdout cannot be replaced, nor can a folder
     path = path if special else Path(os.path.realpath(path))  # a link stays one
     # Of its own, or two processes that write to one name would mix what they write.
-    new = path if special else path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
+    new = path if special else path.with_name(f"{path.name[:50]}.{secrets.token_hex(4)}.new")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         yield new

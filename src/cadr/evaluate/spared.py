@@ -13,7 +13,16 @@ from cadr.train import checkpoint, input_spec
 from cadr.train.loop import CALIBRATION, RESULT
 from cadr.train.whereabouts import located
 
-_OF_A_RUN = ("config.toml", "split.json", "metrics.jsonl", validation.FILE, input_spec.FILE, CALIBRATION, RESULT)
+_OF_A_RUN = (
+    ".lock",
+    "config.toml",
+    "split.json",
+    "metrics.jsonl",
+    validation.FILE,
+    input_spec.FILE,
+    CALIBRATION,
+    RESULT,
+)
 _CHECKPOINTS = (checkpoint.CURRENT, checkpoint.PREVIOUS)
 
 
