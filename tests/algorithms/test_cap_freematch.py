@@ -89,3 +89,7 @@ def test_without_its_propensity_term_it_is_freematch():
 def test_re_sampled_it_asks_for_balanced_batches():
     assert ResampledCAPFreeMatch().balanced_labels
     assert not CAPFreeMatch().balanced_labels
+
+
+def test_it_averages_as_cap_does():
+    assert CAPFreeMatch().momentum == ResampledCAPFreeMatch().momentum == CAP().momentum != FreeMatch().momentum

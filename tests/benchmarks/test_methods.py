@@ -161,9 +161,12 @@ def test_what_is_said_of_cap_on_top_of_freematch():
     """docs/cadr.md: above CADR in every column, and the figures of one."""
     cells = json.loads(results.RIVALS.read_text(encoding="utf-8"))["cells"]
     said = " ".join((methods.ROOT / "docs" / "cadr.md").read_text(encoding="utf-8").split())
-    ours, cadr, free = "+ CAP + FreeMatch, re-sampled", "+ CADR", "FreeMatch"
+    ours, cadr, free, resampled = "+ CAP + FreeMatch, re-sampled", "+ CADR", "FreeMatch", "+ CADR, re-sampled"
     assert list(cells) == list(rivals.SETTINGS)
     assert all(fmean(column[ours]["accuracy"]) > fmean(column[cadr]["accuracy"]) for column in cells.values())
-    found = [cells["γ = 50"][label]["accuracy"] for label in (ours, cadr, free)]
+    found = [cells["γ = 50"][label]["accuracy"] for label in (ours, cadr, free, resampled)]
     shown = [f"{fmean(values):.1f} ± {stdev(values):.1f} %" for values in found]
     assert f"at γ = 50 it has {shown[0]}, CADR {shown[1]}, FreeMatch {shown[2]}." in said
+    assert f"CADR with it (`cadr_resampling`) has {shown[3]} there, and the two are level on average." in said
+    both = [fmean(fmean(column[label]["accuracy"]) for column in cells.values()) for label in (ours, resampled)]
+    assert abs(both[0] - both[1]) < 0.5
