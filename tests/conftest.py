@@ -33,3 +33,13 @@ def clouds(tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "clouds-cadr"
     tiny.finish(config(), out)
     return out
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """The smallest run, which saves whenever it can; what is stopped, damaged or continued is compared to it."""
+    from tests.train import tiny
+
+    out = tmp_path_factory.mktemp("runs") / "reference"
+    tiny.finish(tiny.config(), out)
+    return out

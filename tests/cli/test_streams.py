@@ -71,6 +71,12 @@ def test_training_that_nobody_reads_any_more_stops_and_says_so(folder, command):
     assert done.stderr.count("\n") == 1
 
 
+def test_so_does_the_demonstration(folder):
+    done = cadr(folder, ["demo", "--seeds", "1", "--steps", "4"], "| head -n 1")
+    assert done.returncode == INTERRUPTED
+    assert "\ncadr: stopped, as nobody reads the output any more" in f"\n{done.stderr}"
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["data", "show", "mine.csv"]])
 def test_what_is_only_printed_need_not_be_read(folder, arguments):
     done = cadr(folder, arguments, "| true")

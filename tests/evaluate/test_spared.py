@@ -15,7 +15,7 @@ def test_the_files_of_the_run(trees, capsys):
     assert {name: (trees / name).read_bytes() for name in names} == before
 
 
-@pytest.mark.parametrize("name", ["split.json", "checkpoint/report.html"])
+@pytest.mark.parametrize("name", ["split.json", "checkpoint/report.html", "checkpoint.previous/report.html"])
 def test_nor_files_that_it_could_have(trees, name, capsys):
     assert main(["report", str(trees), "--out", str(trees / name)]) == 2
     assert "belongs to the run" in capsys.readouterr().err

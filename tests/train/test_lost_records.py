@@ -17,13 +17,6 @@ from cadr.train.judged import UNKNOWN, caution, caution_about_differences, examp
 from tests.train import tiny
 
 
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory) -> Path:
-    out: Path = tmp_path_factory.mktemp("runs") / "reference"
-    tiny.finish(tiny.config(), out)
-    return out
-
-
 @pytest.fixture
 def run(reference, tmp_path) -> Path:
     out: Path = shutil.copytree(reference, tmp_path / "run")

@@ -16,13 +16,6 @@ from cadr.train import checkpoint, train
 from tests.train import tiny
 
 
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory) -> Path:
-    out: Path = tmp_path_factory.mktemp("runs") / "reference"
-    tiny.finish(tiny.config(), out)
-    return out
-
-
 @pytest.fixture
 def damaged(reference, tmp_path) -> Path:
     """A finished run whose newest checkpoint has lost its end; the one before it is of step 55."""

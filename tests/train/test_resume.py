@@ -22,13 +22,6 @@ from tests.train import tiny
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory) -> Path:
-    out: Path = tmp_path_factory.mktemp("runs") / "reference"
-    tiny.finish(tiny.config(), out)
-    return out
-
-
 def test_twenty_kills_change_nothing(tmp_path):
     command = [sys.executable, "-m", "tests.train.kill", str(tmp_path), "20"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
