@@ -1,5 +1,6 @@
 """Standard output that is closed, or whose encoding lacks what is printed, costs no command its status."""
 
+import json
 import os
 import subprocess
 import sys
@@ -38,6 +39,12 @@ def test_signs_that_the_encoding_lacks_are_escaped(folder):
     helped = cadr(folder, ["train", "--help"], LC_ALL="POSIX", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
     assert (helped.returncode, helped.stderr) == (0, "")
     assert "\\u03c4_o" in helped.stdout  # the threshold's symbol, τ
+
+
+def test_json_stays_json_in_any_encoding(folder):
+    said = cadr(folder, ["diagnose", "mine.csv", "--json"], PYTHONIOENCODING="ascii")
+    assert (said.returncode, said.stderr) == (0, "")
+    assert [found["name"] for found in json.loads(said.stdout)["classes"]] == ["a", "é"]
 
 
 def test_a_file_name_that_is_no_text_is_escaped(folder):

@@ -181,7 +181,8 @@ class Diagnosis:
         return {**own, **{name: getattr(self, name) for name in derived}, "caveat": CAVEAT}
 
     def to_json(self) -> str:
-        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
+        """In ASCII, so that no encoding of a terminal or file can make it something that is no JSON."""
+        return json.dumps(self.to_dict(), indent=1)
 
     def __str__(self) -> str:
         from cadr.evaluate.diagnosis_text import as_text
