@@ -18,7 +18,8 @@ REMARKS = (
     "Generations share a run's steps. What FreeMatch, SoftMatch, FlexMatch and PRG average over or wait for is counted "
     "in steps or examples, as published, and not as a share of the run: a short run is harder for them. SimPro has the "
     "learning rate of all others (published: 0.17), and its labelled loss weighs at least 0.23 (published: the number "
-    "of labelled batches over that of unlabelled ones, next to nothing with so few labels)."
+    "of labelled batches over that of unlabelled ones, next to nothing with so few labels). DARP was published with "
+    "Adam and two unlabelled images for a labelled one, DASH with twice this learning rate on SVHN."
 )
 
 

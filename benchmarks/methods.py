@@ -45,8 +45,9 @@ All methods run in the one loop: `cadr train DATA --algorithm NAME`. Each is one
 ASSUMED = """## What they assume and cost
 
 *Cost* is processor time of a step over FixMatch's, on digits and one CPU core, where the network is so small that the
-method itself shows; with a real network the differences shrink to *images*: how many a step passes through the
-network, over FixMatch's.
+method itself shows; with a large network the differences shrink to *images*: how many a step passes through the
+network, over FixMatch's. All see four unlabelled rows for each labelled one there. The recipes for CIFAR-10 give the
+Π-model, MixMatch and ReMixMatch one, and FixMatch and the others seven.
 """
 
 ACCURACY = """## How accurate they are
@@ -58,7 +59,8 @@ Accuracies in %; a column has one length, because a shorter run is no answer to 
   {exceptions}.
   {remarks}
 - *Digits* are mean ± standard deviation over the seeds, at γ = 50; the whole table, and its settings, stand in
-  [RESULTS.md](../benchmarks/RESULTS.md).
+  [RESULTS.md](../benchmarks/RESULTS.md). Runs are short there: FreeMatch and SoftMatch average with a momentum of
+  0.99 (published: 0.999).
 """
 
 
