@@ -65,6 +65,13 @@ def label(row: Row, table: str) -> str:
     return f"{name}, told the class sizes" if "target_prior" in row.values else name
 
 
+def _rank(row: Row) -> tuple[float, ...]:
+    """The paper's order: of methods, and of a method's knob in an ablation."""
+    values = row.values
+    knob = (-values.get("momentum", 0), values.get("threshold_prior") == "label", values.get("beta", 0))
+    return (list(METHODS).index(values["algorithm"]), *knob)
+
+
 def to_show(table: str, rows: Sequence[Row], cells: Cells) -> bool:
     """CIFAR-10 is shown also where it is still empty; other data once they have a record."""
     reached = {name for name, _ in cells}
@@ -87,9 +94,7 @@ def _grid(table: str, rows: Sequence[Row], cells: Cells, steps: int, full: int) 
     wanted = steps == full  # of the paper's own length CIFAR-10 is shown also where it is still empty
     shown = [row for row in rows if row.setting in filled or (wanted and row.values["data"] == "cifar10")]
     settings = list(dict.fromkeys(row.setting for row in shown))
-    order = list(METHODS)
-    ranked = sorted(shown, key=lambda row: order.index(row.values["algorithm"]))
-    labels = list(dict.fromkeys(label(row, table) for row in ranked))
+    labels = list(dict.fromkeys(label(row, table) for row in sorted(shown, key=_rank)))
     at = {(label(row, table), row.setting): row for row in shown}
     published = any(row.published is not None for row in shown)
     header, lines = [""], []

@@ -8,6 +8,7 @@ from benchmarks.cells import read_records
 from benchmarks.matched import matched_accuracy
 
 from benchmarks import names, renaming, right_names
+from cadr.cli.recipe_file import read_rows
 
 
 def said_in(page: str) -> str:
@@ -87,12 +88,34 @@ def test_what_is_said_of_rivals():
     early = [f"{curve[8192]:.1f} %" for curve in curves]
     assert "after 8,192 steps CADR is at {}, FreeMatch at {} and SoftMatch at {};".format(*early) in page
     assert max(curve[2**14] for curve in curves) - min(curve[2**14] for curve in curves) < 3
+    joined, half, one = (
+        records[f"cifar10-gamma50-{row}"]["median_10"] for row in ("cap-freematch-resampling", "cai", "cai-beta1.0")
+    )
+    assert f"CAI has {one:.1f} % with it, {half:.1f} % with 0.5," in page
+    assert f"**Both joined, `cap_freematch_resampling`, have {joined:.1f} %**" in page
+    assert f"it has {joined:.1f} % after 2^15 steps, CADR {shown[2]} and FreeMatch {shown[0]}." in said_in("cadr.md")
     assert f"missing not at random, has {prg['median_10']:.1f} %.**" in page
     assert f"**Uniform alignment has {align['median_10']:.1f} %**" in page
     assert f"not the ships ({align['recall'][8]:.1f} %)" in page
     assert f"most of the cats ({align['recall'][3]:.1f} %)" in page
     assert f"**DARP has {darp['median_10']:.1f} %, less than FixMatch ({fixmatch['median_10']:.1f} %)**" in page
     assert f"({dict(darp['curve'])[12288]:.1f} and {dict(fixmatch['curve'])[12288]:.1f} %), then" in page
+
+
+def test_what_is_said_of_the_ablations():
+    page, records = said_in("reproduce.md"), results(2**15, 1)
+    published = {row.name: row.published for row in read_rows(names.ROOT / "recipes" / "hu2022.toml")}
+    small, counts, half, one, slow, usual = (
+        (f"{records[row]['median_10']:.1f}", f"{published[row]:.2f}", records[row]["recall"])
+        for name in ("cai-beta0.2", "cai-beta-label", "cai", "cai-beta1.0", "cap-mu0.999", "cap")
+        for row in [f"cifar10-gamma50-{name}"]
+    )
+    assert f"With β = 0.2 CAI has {small[0]} % (published: {small[1]} % after 2^17 steps)" in page
+    assert f"of which {small[2][3]} and {small[2][5]} % are found" in page
+    assert f"instead of P̂ it has {counts[0]} % ({counts[1]} %)" in page
+    assert f"in the end {counts[2][0]} % of the aeroplanes are found" in page
+    assert f"β = 0.5 and 1 have {half[0]} and {one[0]} % ({half[1]} and {one[1]} %)" in page
+    assert f"0.999 and 0.99 have {slow[0]} and {usual[0]} %** (published: {slow[1]} and {usual[1]} %)" in page
 
 
 def test_what_is_said_of_imbalanced_unlabelled_classes():

@@ -196,6 +196,8 @@ def test_what_is_not_alike_is_said_as_the_recipes_have_it():
 
 def test_the_ablation_tells_its_two_thresholds_apart():
     body = table(build(), "Ablation: exponent", "2^17")[1]
+    assert [name[:7] for name in body] == ["β = 0.2", "β = 0.5", "β = 1", "β = 0.5"]
+    assert list(table(build(), "Ablation: momentum", "2^17")[1]) == [f"μ = {value}" for value in (0.999, 0.99, 0.9, 0)]
     assert (body["β = 0.5"][0], body["β = 0.5, rarity by the labels' counts"][0]) == ("88.15", "71.86")
 
 
