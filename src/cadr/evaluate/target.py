@@ -31,7 +31,12 @@ class Target:
 
     shares: list[float] | None
     why: str
-    warning: str = ""  # that more than the class decides who is labelled: then a model may learn just that
+    diagnosis: Diagnosis | None = None  # where there could be one
+
+    @property
+    def warning(self) -> str:
+        """That more than the class decides who is labelled, if so: then a model may learn just that."""
+        return self.diagnosis.other_than_class if self.diagnosis else ""
 
 
 def diagnosed_target(pool: Pool) -> Target:
@@ -49,7 +54,7 @@ def diagnosed_target(pool: Pool) -> Target:
         return Target(None, "nothing is here to estimate their shares with (pip install scikit-learn)")
     except DataError:
         return Target(None, "these labels say nothing of their shares")
-    return dataclasses.replace(_by(diagnosis), warning=diagnosis.other_than_class)
+    return dataclasses.replace(_by(diagnosis), diagnosis=diagnosis)
 
 
 def _by(diagnosis: Diagnosis) -> Target:
