@@ -5,17 +5,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
-from statistics import NormalDist
 
 from cadr.algorithms.base import Algorithm
 from cadr.algorithms.class_aware import ClassAwarePropensity
 from cadr.data.pool import Pool
 from cadr.data.reason import listed
 from cadr.errors import DataError
+from cadr.evaluate.at_once import share_intervals
 from cadr.evaluate.diagnosis_result import WEAK, Diagnosis
 
 _DIGITS = 4
-_TAIL = 0.05  # outside of an interval on either side
 _DIAGNOSED = "as cadr diagnose estimates them"
 _OF_LABELS = "as they are among the labels, which show no sign of bias"
 
@@ -92,18 +91,10 @@ def _rounded(shares: Iterable[float]) -> list[float]:
 
 
 def _may_be_equal(diagnosis: Diagnosis) -> bool:
-    """Whether no class's interval speaks against equal shares of all rows.
-
-    The intervals are widened so that all hold at once as often as one: with ten classes one in ten misses the truth.
-    """
-    classes = len(diagnosis.classes)
-    wider = NormalDist().inv_cdf(1 - _TAIL / classes) / NormalDist().inv_cdf(1 - _TAIL)
-    rows = diagnosis.labelled + diagnosis.unlabelled
-    for c in diagnosis.classes:
-        if c.share is None or c.share_interval is None:
-            continue
-        equal = (rows / classes - c.labels) / diagnosis.unlabelled  # its share of the rows without a label, then
-        low, high = c.share_interval
-        if not wider * (low - c.share) <= equal - c.share <= wider * (high - c.share):
+    """Whether no class's interval speaks against equal shares of all rows."""
+    rows, classes = diagnosis.labelled + diagnosis.unlabelled, diagnosis.classes
+    for c, interval in zip(classes, share_intervals(diagnosis), strict=True):
+        equal = (rows / len(classes) - c.labels) / diagnosis.unlabelled  # its share of the rows without a label, then
+        if interval is not None and not interval[0] <= equal <= interval[1]:
             return False
     return True
