@@ -12,6 +12,7 @@ from cadr.algorithms import ALGORITHMS
 from cadr.classifier import CADRClassifier
 from cadr.data.pool import Pool
 from cadr.evaluate.diagnosis import diagnose
+from cadr.evaluate.diagnosis_result import WEAK
 from cadr.evaluate.target import _may_be_equal, _with_what_is_left, diagnosed_target, takes_target
 
 
@@ -36,10 +37,24 @@ def test_the_shares_of_all_rows():
 
 def test_nothing_where_the_labels_cannot_tell():
     alike = diagnosed_target(blobs([0.5, 0.3, 0.2], [30, 30, 30], apart=0.0)[0])
-    assert alike.shares is None
-    assert alike.why.startswith("a linear classifier hardly tells them apart")
+    assert (alike.shares, alike.why) == (None, "the labels do not refute it")
     everything = diagnosed_target(blobs([0.5, 0.5], [600, 600], n=600)[0])  # no label is missing
     assert (everything.shares, everything.why) == (None, "these labels say nothing of their shares")
+
+
+def test_rows_that_are_hardly_told_apart():
+    """Of a table the intervals decide. Of images they do not: a network may tell apart what a linear one cannot."""
+    pool, truth = blobs([0.88, 0.12], [88, 12], apart=1.0)
+    labels = np.where(np.random.default_rng(0).random(len(truth)) < 0.1, truth, -1)
+    table = dataclasses.replace(pool, labels=labels)
+    assert diagnose(table).separability < WEAK
+    told = diagnosed_target(table)
+    assert told.shares == pytest.approx(np.bincount(truth) / len(truth), abs=0.1)
+    assert told.why == "as cadr diagnose estimates them"
+    pixels = np.clip(128 + 30 * table.examples, 0, 255).astype(np.uint8).reshape(-1, 1, 2, 3)
+    images = diagnosed_target(dataclasses.replace(table, examples=pixels))
+    assert images.shares is None
+    assert images.why.startswith("a linear classifier hardly tells them apart")
 
 
 def test_a_single_label_of_a_class_where_labels_show_no_bias():

@@ -43,7 +43,9 @@ def diagnosed_target(pool: Pool) -> Target:
 
     A class with a single label has none that could be estimated: then the shares are those of the labels, if these show
     no sign of bias, and otherwise the class has what the others leave of the rows. Equal shares are as good a guess as
-    any where they lie in the interval of every class, and where a linear classifier hardly tells the classes apart.
+    any where they lie in the interval of every class, and for images that a linear classifier hardly tells apart: it
+    then finds in all of them what is labelled most, while a network sees what it does not. Rows of a table that are
+    hardly told apart have wide intervals, and these decide.
     """
     try:
         from cadr.evaluate.diagnosis import diagnose
@@ -53,12 +55,12 @@ def diagnosed_target(pool: Pool) -> Target:
         return Target(None, "nothing is here to estimate their shares with (pip install scikit-learn)")
     except DataError:
         return Target(None, "these labels say nothing of their shares")
-    return dataclasses.replace(_by(diagnosis), diagnosis=diagnosis)
+    return dataclasses.replace(_by(diagnosis, of_images=pool.kind == "image"), diagnosis=diagnosis)
 
 
-def _by(diagnosis: Diagnosis) -> Target:
+def _by(diagnosis: Diagnosis, of_images: bool) -> Target:
     unknown = [c.name for c in diagnosis.classes if c.prior is None]
-    if diagnosis.checkable and diagnosis.separability < WEAK:
+    if of_images and diagnosis.checkable and diagnosis.separability < WEAK:
         return Target(None, "a linear classifier hardly tells them apart, so that their shares cannot be estimated")
     if _may_be_equal(diagnosis):
         return Target(None, "the labels do not refute it")
