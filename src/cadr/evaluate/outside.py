@@ -31,12 +31,17 @@ class Outside(NamedTuple):
         return f"{self.name!r} {_written(self.share)} % (estimated {_written(self.low)} to {_written(self.high)} %)"
 
 
+def is_weak(diagnosis: Diagnosis) -> bool:
+    """Whether a linear classifier hardly tells the classes apart, so that shares and propensities are no good."""
+    return diagnosis.checkable and diagnosis.separability < WEAK
+
+
 def classes_outside(diagnosis: Diagnosis, shares: Sequence[float]) -> list[Outside]:
     """Of `shares`, those predicted of the unlabelled rows in the order of the classes. A row more or less is nothing.
 
-    None where a linear classifier hardly tells the classes apart, as the intervals are no good there.
+    None where the diagnosis is weak.
     """
-    if diagnosis.checkable and diagnosis.separability < WEAK:
+    if is_weak(diagnosis):
         return []
     found = []
     for c, share, interval in zip(diagnosis.classes, shares, share_intervals(diagnosis), strict=True):
