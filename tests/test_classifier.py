@@ -13,8 +13,9 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from cadr.algorithms import ALGORITHMS
-from cadr.classifier import CADRClassifier, _known
+from cadr.classifier import CADRClassifier
 from cadr.errors import DataError
+from cadr.known_labels import known_labels
 
 FAST: dict[str, Any] = {"batch": 8, "ratio": 2}
 
@@ -145,7 +146,7 @@ def test_labels_keep_the_kind_that_they_have_in_pandas(values, dtype, kind, shap
     pd = pytest.importorskip("pandas")
     series = pd.Series(pd.Categorical(values) if dtype == "category" else pd.array(values, dtype=dtype))
     y = {"column": series, "array": series.array, "table": series.to_frame("y")}[shape]
-    known, labels = _known(y, 3)
+    known, labels = known_labels(y, 3)
     assert known.tolist() == [value is not None for value in values]
     assert labels.dtype == {"i": np.int64, "f": np.float64, "b": np.bool_}.get(kind, labels.dtype)
     assert (labels.dtype.kind, labels.tolist()) == (kind, [value for value in values if value is not None])

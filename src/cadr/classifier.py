@@ -18,15 +18,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from cadr.config import Config
 from cadr.data.pool import MISSING, Pool
 from cadr.data.sources.arrays import as_examples, merging
-from cadr.data.sources.labels import NO_LABEL
 from cadr.errors import DataError
 from cadr.evaluate.predictor import Predictor
 from cadr.evaluate.target import diagnosed_target, takes_target
+from cadr.known_labels import known_labels
 from cadr.train import train
 from cadr.train.defaults import defaults
 from cadr.train.prepare import device_of
@@ -86,7 +86,7 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("This CADRClassifier estimator requires y to be passed, but the target y is None.")
         X = self._examples(X, reset=True)
         labels = np.full(len(X), MISSING, dtype=np.int64)
-        known, values = _known(y, len(X))
+        known, values = known_labels(y, len(X))
         check_classification_targets(values)
         self.classes_, labels[known] = np.unique(values, return_inverse=True)
         if len(self.classes_) < 2:
@@ -123,7 +123,7 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on the rows that have a label."""
-        known, values = _known(y, len(X))
+        known, values = known_labels(y, len(X))
         predicted = self.predict(X)[known]
         weights = None if sample_weight is None else np.asarray(sample_weight)[known]
         return float(accuracy_score(values, predicted, sample_weight=weights))
@@ -185,42 +185,3 @@ def _numeric(X: NDArray[Any]) -> NDArray[Any]:
         except (TypeError, ValueError) as error:
             raise type(error)(f"X must be numbers: {error}") from None
     return X
-
-
-def _known(y: Any, n: int) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    """Which rows have a label, and those labels."""
-    y = column_or_1d(_with_own_kinds(y), warn=True)
-    if len(y) != n:
-        raise ValueError(f"Found input variables with inconsistent numbers of samples: {[n, len(y)]}")
-    if y.dtype.kind == "O":
-        known = np.array([not _is_missing(value) for value in y], dtype=bool)
-        values = np.array(y[known].tolist())  # of a plain type again: strings, whole numbers
-        if values.dtype.kind == "U" and not all(isinstance(value, str) for value in y[known]):
-            raise DataError("labels should all be strings or all be numbers, y holds both")
-    elif y.dtype.kind == "f":
-        known = ~np.isnan(y) & (y != MISSING)
-        values = y[known]
-    else:
-        known = ~np.isin(y, [*NO_LABEL]) if y.dtype.kind == "U" else y != MISSING
-        values = y[known]
-    if values.dtype.kind == "f" and np.isinf(values).any():
-        raise DataError("Input y contains infinity; a missing label is −1 or NaN")
-    if not known.any():
-        raise DataError("every label in y is missing; label at least one row of each class")
-    return known, values
-
-
-def _with_own_kinds(y: Any) -> Any:
-    """Columns of types that only pandas has, as objects: scikit-learn would make floats of whole numbers and truths."""
-    if not hasattr(y, "astype"):
-        return y
-    kinds = y.dtypes if y.ndim == 2 and hasattr(y, "dtypes") else [y.dtype]  # of a table, or of a column
-    return y if all(isinstance(kind, np.dtype) for kind in kinds) else y.astype(object)
-
-
-def _is_missing(value: Any) -> bool:
-    if value is None or type(value).__name__ == "NAType":
-        return True
-    if isinstance(value, str):
-        return value in NO_LABEL
-    return bool((isinstance(value, float) and np.isnan(value)) or value == MISSING)
