@@ -18,6 +18,7 @@ from cadr.errors import DataError
 from cadr.known_labels import known_labels
 
 FAST: dict[str, Any] = {"batch": 8, "ratio": 2}
+BRIEFLY = pytest.mark.filterwarnings("ignore::cadr.errors.CadrWarning")  # trained too short to be any good
 
 
 def blobs(n=200, labelled=0.4, seed=0):
@@ -27,6 +28,7 @@ def blobs(n=200, labelled=0.4, seed=0):
     return X, y, np.where(rng.random(n) < labelled * np.array([1.0, 0.4, 0.2])[y], y, -1)
 
 
+@BRIEFLY
 def test_scikit_learn_accepts_it():
     expected = {"check_classifiers_classes": "−1 means a missing label here, and the check uses it as a class"}
     results = check_estimator(
@@ -171,6 +173,7 @@ def test_pipeline_and_grid_search():
     assert np.isfinite(grid.cv_results_["mean_test_score"]).all()
 
 
+@BRIEFLY
 def test_grids_of_numpys_numbers():
     X, _, y = blobs()
     grid = {"lr": np.logspace(-2, -1, 2), "steps": np.array([20]), "settings": [{"threshold": np.float64(0.9)}]}
@@ -188,6 +191,7 @@ def test_text_with_gaps_is_cross_validated(missing):
     assert scores.min() > 0.9  # not of a class that means nothing is known
 
 
+@BRIEFLY
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_any_algorithm_by_name(algorithm):
     X, _, y = blobs(120)
@@ -196,6 +200,7 @@ def test_any_algorithm_by_name(algorithm):
     np.testing.assert_allclose(model.predict_proba(X).sum(1), 1.0, atol=1e-6)
 
 
+@BRIEFLY
 def test_images_of_any_number_of_channels():
     data = load_digits()
     images = np.rint(data.images[:300] * 255 / 16).astype(np.uint8)[..., None]
@@ -209,6 +214,7 @@ def test_images_of_any_number_of_channels():
     assert model.n_features_in_ == 64
 
 
+@BRIEFLY
 def test_calibration_on_held_out_labels():
     X, _, y = blobs(labelled=0.9)
     model = CADRClassifier(steps=60, validation=0.3, random_state=0, **FAST).fit(X, y)

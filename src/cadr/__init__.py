@@ -12,15 +12,25 @@ if TYPE_CHECKING:
     from cadr import functional
     from cadr.classifier import CADRClassifier
     from cadr.data import Pool, open_data
-    from cadr.errors import CadrError
+    from cadr.errors import CadrError, CadrWarning
     from cadr.evaluate.diagnosis import diagnose
 
 __version__ = "0.1.0"
-__all__ = ["CADRClassifier", "CadrError", "Pool", "__version__", "diagnose", "functional", "open_data"]
+__all__ = [
+    "CADRClassifier",
+    "CadrError",
+    "CadrWarning",
+    "Pool",
+    "__version__",
+    "diagnose",
+    "functional",
+    "open_data",
+]
 
 _HOMES = {
     "CADRClassifier": "cadr.classifier",
     "CadrError": "cadr.errors",
+    "CadrWarning": "cadr.errors",
     "Pool": "cadr.data",
     "diagnose": "cadr.evaluate.diagnosis",
     "open_data": "cadr.data",

@@ -9,6 +9,8 @@ model.predict_proba(X_new)              # and model.class_prior_, model.propensi
 from __future__ import annotations
 
 import tempfile
+import warnings
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -23,15 +25,21 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from cadr.config import Config
 from cadr.data.pool import MISSING, Pool
 from cadr.data.sources.arrays import as_examples, merging
-from cadr.errors import DataError
+from cadr.errors import CadrWarning, DataError
+from cadr.evaluate.outside import is_weak, outside
 from cadr.evaluate.predictor import Predictor
-from cadr.evaluate.target import diagnosed_target, takes_target
+from cadr.evaluate.target import Target, diagnosed_target, takes_target
 from cadr.known_labels import known_labels
 from cadr.train import train
 from cadr.train.defaults import defaults
 from cadr.train.prepare import device_of
 
 _ROWS = 8192  # predicted together
+_UNCHECKED = (
+    "A linear classifier hardly tells the classes apart, so that nothing vouches for target_prior_, class_prior_ and "
+    "propensity_; give settings={'target_prior': ...} if you know the classes' shares, or better features."
+)
+_HISTORY = ("train", "evaluation", "warning")  # kinds of records
 _ASIDE = {"kind", "steps", "timing"}  # of a log record: what is no part of the history
 
 
@@ -39,9 +47,9 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier for labels that are missing not at random (Hu et al., ICLR 2022), and every other method here.
 
     Rows are features (n, d), which are standardised, or uint8 images (n, h, w, c). A label is missing where `y` is −1,
-    or None or NaN; among text also where it is blank, which scikit-learn's own splitting into folds takes and None it
-    does not. Columns of pandas keep their kind: whole numbers with gaps (Int64, categories) are whole numbers in
-    `classes_`. What is left None is chosen by the data.
+    or None or NaN, and among text where it is blank; only −1 and blanks are spread evenly over scikit-learn's folds.
+    Columns of pandas keep their kind: whole numbers with gaps (Int64, categories) are whole numbers in `classes_`. What
+    is left None is chosen by the data. Scorers other than `score` need `cadr.on_labelled`.
 
     Parameters: `algorithm` is a method's name, `model` a network's; `steps`, `batch` (labelled rows a step), `ratio`
     (unlabelled rows for each) and `lr` are those of training; `validation` is the share of the labels that is held out
@@ -51,8 +59,13 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     CAP and CADR are told the classes' shares as `cadr diagnose` estimates them, where these cannot be equal; give
     settings={"target_prior": (0.9, 0.1)} if you know them, in the order of `classes_`.
 
-    Learned: `classes_`; `class_prior_`, the class distribution of all rows; `propensity_`, the share of each class that
-    has a label; `history_`, what training said; `calibration_`; `n_features_in_`.
+    Learned: `classes_`; `class_prior_`, the class distribution of all rows as the model predicts it; `propensity_`, the
+    share of each class that has a label, from the same predictions; `target_prior_`, the shares that CAP or CADR was
+    told, None with other methods; `diagnosis_`, what these shares were chosen by, None where somebody else chose or
+    nothing could be said; `history_`, what training said; `calibration_`; `n_features_in_`.
+
+    A CadrWarning says where the model is not to be relied on: a class is hardly ever predicted, predicted shares
+    contradict the diagnosis or nothing can be diagnosed, or more than the class decides who is labelled.
     """
 
     def __init__(
@@ -97,18 +110,24 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         names = tuple(str(name) for name in self.classes_)
         pool = Pool(X, labels, names, "X")
         with tempfile.TemporaryDirectory(prefix="cadr-") as out:
-            records = list(train(self._config(pool), out, pool))
+            config, target = self._config(pool)
+            records = list(train(config, out, pool))
             self._predictor = Predictor.load(out, device=self.device)
         self.calibration_ = self._predictor.calibration
         self.history_ = [
             {key: value for key, value in record.items() if key not in _ASIDE}
             for record in records
-            if record["kind"] in ("train", "evaluation")
+            if record["kind"] in _HISTORY
         ]
+        aimed = config.algorithm.aimed_at(len(names))
+        self.target_prior_ = None if aimed is None else aimed.double().numpy()
+        self.diagnosis_ = None if target is None else target.diagnosis
         counts = np.bincount(labels[known], minlength=len(names))
-        unlabelled = self._probabilities(X[~known]).sum(0) if not known.all() else 0.0
+        unlabelled = self._probabilities(X[~known]).sum(0) if not known.all() else np.zeros(len(names))
         self.class_prior_ = (counts + unlabelled) / len(X)
         self.propensity_ = counts / (counts + unlabelled)
+        for doubt in self._doubts(target, unlabelled / max(1, (~known).sum())):
+            warnings.warn(doubt, CadrWarning, stacklevel=2)
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -128,7 +147,20 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weights = None if sample_weight is None else np.asarray(sample_weight)[known]
         return float(accuracy_score(values, predicted, sample_weight=weights))
 
-    def _config(self, pool: Pool) -> Config:
+    def _doubts(self, target: Target | None, shares: NDArray[np.float64]) -> Iterator[str]:
+        """Reasons not to rely on the model, whose predicted `shares` are those of the rows without a label."""
+        if target is not None and target.warning:
+            yield f"{target.warning} See diagnosis_."
+        yield from (record["message"] for record in self.history_ if "message" in record)
+        if self.diagnosis_ is None:
+            return
+        if is_weak(self.diagnosis_):
+            yield _UNCHECKED
+        if contradiction := outside(self.diagnosis_, shares.tolist()):
+            yield contradiction
+
+    def _config(self, pool: Pool) -> tuple[Config, Target | None]:
+        """The run, and the classes' shares that were chosen for it if nobody has said them."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         named = {name: getattr(self, name) for name in ("model", "steps", "batch", "ratio", "lr")}
         given = {name: value for name, value in named.items() if value is not None} | (self.settings or {})
@@ -146,9 +178,9 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         config = Config.from_dict(flat)
         if "target_prior" in given or not takes_target(type(config.algorithm)):
-            return config
-        shares = diagnosed_target(pool).shares
-        return config if shares is None else Config.from_dict({**flat, "target_prior": shares})
+            return config, None
+        target = diagnosed_target(pool)
+        return Config.from_dict(flat | ({"target_prior": target.shares} if target.shares else {})), target
 
     def _examples(self, X: Any, reset: bool) -> NDArray[Any]:
         """float32 (n, d) or uint8 (n, h, w, 3), checked as scikit-learn checks."""

@@ -32,6 +32,10 @@ class MissingPackageError(CadrError, ImportError):
     """A package that only this needs is not installed."""
 
 
+class CadrWarning(UserWarning):
+    """A model was trained, and there is reason not to rely on it."""
+
+
 def costs_a_sentence(error: BaseException) -> bool:
     """Whether people can do something about it: their input, their files, or the memory of their machine."""
     return isinstance(error, CadrError | OSError) or is_out_of_memory(error)
