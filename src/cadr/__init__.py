@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cadr.data import Pool, open_data
     from cadr.errors import CadrError, CadrWarning
     from cadr.evaluate.diagnosis import diagnose
+    from cadr.scoring import on_labelled
 
 __version__ = "0.1.0"
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "__version__",
     "diagnose",
     "functional",
+    "on_labelled",
     "open_data",
 ]
 
@@ -33,6 +35,7 @@ _HOMES = {
     "CadrWarning": "cadr.errors",
     "Pool": "cadr.data",
     "diagnose": "cadr.evaluate.diagnosis",
+    "on_labelled": "cadr.scoring",
     "open_data": "cadr.data",
 }
 
