@@ -78,6 +78,16 @@ def test_training_that_nobody_reads_any_more_stops_and_says_so(folder, command):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(("until", "saved"), [("Chosen", False), ("Training", True)])
+def test_what_was_trained_until_then_is_saved(folder, until, saved):
+    """Nothing, if nobody reads the lines that come before the first step."""
+    flags = [*TRAIN[2:], "--out", f"unread-{until}"]
+    flags[flags.index("--steps") + 1] = "1000000"
+    done = cadr(folder, [*TRAIN[:2], *flags], f"| sed /^{until}/q")
+    assert done.returncode == INTERRUPTED
+    assert (folder / f"unread-{until}" / "checkpoint").is_dir() == saved
+
+
 def test_so_does_the_demonstration(folder):
     done = cadr(folder, ["demo", "--seeds", "1", "--steps", "4"], "| head -n 1")
     assert done.returncode == INTERRUPTED
