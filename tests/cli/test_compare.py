@@ -193,9 +193,12 @@ def test_methods_that_take_class_shares_are_told_those_diagnosed(tmp_path, monke
     parser = Parser()
     compare.add(parser.add_subparsers())
     arguments = ["compare", "mine.npz", "--seeds", "1", "--algorithms", "fixmatch", "cap", "cai", "cadr"]
-    found = {name: config.algorithm for name, config in compare.read_configs(parser.parse_args(arguments))[0]}
+    configs, said = compare.read_configs(parser.parse_args(arguments))
+    assert said[0].startswith("The target is the classes' shares as cadr diagnose estimates them")
+    found = {name: config.algorithm for name, config in configs}
     assert found["cadr"].target_prior == found["cap"].target_prior == pytest.approx((0.9, 0.1), abs=0.05)
     assert found["fixmatch"].target_prior == ()
     given = [*arguments[:5], "cap", "cadr", "--target-prior", "1", "1"]
-    found = {name: config.algorithm for name, config in compare.read_configs(parser.parse_args(given))[0]}
-    assert found["cadr"].target_prior == (1.0, 1.0)
+    configs, said = compare.read_configs(parser.parse_args(given))
+    assert said == []
+    assert dict(configs)["cadr"].algorithm.target_prior == (1.0, 1.0)

@@ -125,7 +125,7 @@ def read_configs(namespace: Namespace) -> tuple[list[tuple[str, Any]], list[str]
     chosen: dict[str, dict[str, Any]] = {}
     words: list[str] = []
     if not is_recipe(namespace.data):
-        flat, chosen, words = complete(flat, namespace.algorithms)
+        flat, chosen, words = complete(flat, told(namespace))
     first = flat.get("seed", Training.seed)
     owned = {f.name for kind in CHOICES["algorithm"].values() for f in fields(kind)}
     shared = {key: value for key, value in flat.items() if key not in owned}

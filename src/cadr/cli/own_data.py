@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,16 +64,20 @@ def target_in_words(target: Target | None) -> list[str]:
 
 
 def complete(
-    flat: dict[str, Any], algorithms: Sequence[str]
+    flat: dict[str, Any], algorithms: Mapping[str, Mapping[str, Any]]
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]], list[str]]:
-    """What was asked for, completed by the data, for several methods; what only some of them take, and what to say."""
-    config = Config.from_dict({**flat, "algorithm": algorithms[0]})
+    """What was asked for, completed by the data, for several methods; what only some of them take, and what to say.
+
+    `algorithms` are by name, with the settings that somebody gave them.
+    """
+    config = Config.from_dict({**flat, "algorithm": next(iter(algorithms))})
     if not is_own(config):
         return flat, {}, []
     pool = open_source(config)
     _check_missing(config, pool, *(CHOICES["algorithm"][name] for name in algorithms))
-    taking = [name for name in algorithms if takes_target(CHOICES["algorithm"][name])]
-    target = diagnosed_target(pool) if taking and "target_prior" not in flat else None
+    told = [name for name, settings in algorithms.items() if "target_prior" in settings]
+    taking = [name for name in algorithms if takes_target(CHOICES["algorithm"][name]) and name not in told]
+    target = diagnosed_target(pool) if taking else None
     size = by_size.defaults(pool, flat, device_of(config.training.device))
     return {**size, **flat}, dict.fromkeys(taking, _given(target)), target_in_words(target)
 
