@@ -16,7 +16,7 @@ from cadr.errors import CadrError
 from cadr.evaluate.predictor import Predictor
 from cadr.evaluate.run import evaluate_run
 from cadr.train.folder import RunFolder
-from cadr.train.judged import caution, over_classes
+from cadr.train.judged import caution, over_classes, zero_recall
 from cadr.train.result import describe_run
 from cadr.words import counted, percent
 
@@ -164,6 +164,7 @@ def _accuracy(predictor: Predictor, last: dict[str, Any]) -> str:
     words = [
         f"Accuracy {last['accuracy']:.1f} %, geometric mean of the recalls of {over_classes(last['recall'])} "
         f"{last['gm']:.1f} %, on {counted(examples, 'example')}: {_JUDGED[last['on']]}.",
+        zero_recall(last["recall"]),
         "" if last["step"] == predictor.step else early,
         caution(last["accuracy"], examples, last["on"]),
     ]

@@ -141,6 +141,7 @@ def show(results: dict[str, list[dict[str, Any]]], baseline: str) -> None:
     from cadr.cli.comparison import meaning, table
     from cadr.cli.table import show_table
     from cadr.errors import DataError
+    from cadr.train.judged import zero_recall
 
     if any(result["median_10"] is None for runs in results.values() for result in runs):
         raise DataError("the data has no test set, so that accuracies cannot be compared; the runs are kept")
@@ -150,4 +151,5 @@ def show(results: dict[str, list[dict[str, Any]]], baseline: str) -> None:
     print()
     show_table(columns, lines, title=f"After {steps:,} steps, {over}")
     print()
-    print(meaning(results, baseline))
+    lost = (zero_recall(result["recall"]) for runs in results.values() for result in runs)
+    print(" ".join(filter(None, (meaning(results, baseline), next(filter(None, lost), "")))))

@@ -35,7 +35,7 @@ def add(subparsers: Subparsers) -> None:
 def run(namespace: Namespace) -> int:
     from cadr.evaluate import evaluate_run
     from cadr.train.input_spec import InputSpec
-    from cadr.train.judged import caution, over_classes
+    from cadr.train.judged import caution, over_classes, zero_recall
 
     scores = evaluate_run(namespace.folder, device=namespace.device)
     columns, lines = class_table(scores, InputSpec.read(namespace.folder).labels)
@@ -46,8 +46,9 @@ def run(namespace: Namespace) -> int:
         f"geometric mean over {over_classes(scores['recall'])} {scores['gm']:.2f} %, "
         f"after {scores['step']:,} of {scores['steps']:,} steps."
     )
-    if words := caution(scores["accuracy"], scores["examples"], scores["on"]):
-        print(words)
+    words = [zero_recall(scores["recall"]), caution(scores["accuracy"], scores["examples"], scores["on"])]
+    for line in filter(None, words):
+        print(line)
     return 0
 
 

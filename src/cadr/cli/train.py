@@ -103,7 +103,7 @@ def _check_free(out: Path) -> None:
 
 def summary(result: dict[str, Any]) -> str:
     """The headline of a finished run; of a benchmark with the numbers it could be mistaken for beside it."""
-    from cadr.train.judged import over_classes
+    from cadr.train.judged import over_classes, zero_recall
     from cadr.train.result import quoted_of
 
     accuracy = quoted_of(result)
@@ -113,4 +113,4 @@ def summary(result: dict[str, Any]) -> str:
     others = f" (median of the last 10 evaluations; last {result['last']:.2f}, best {result['best']:.2f})"
     others = "" if result["split_sha256"] is None else others
     mean = f"geometric mean over {over_classes(result['recall'])} {result['gm']:.2f} %"
-    return f"Accuracy{where} {accuracy:.2f} %{others}, {mean}."
+    return f"Accuracy{where} {accuracy:.2f} %{others}, {mean}. {zero_recall(result['recall'])}".rstrip()

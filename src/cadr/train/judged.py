@@ -62,6 +62,11 @@ def over_classes(recall: Sequence[float | None]) -> str:
     return "the classes" if judged == len(recall) else f"{judged} of {len(recall)} classes"
 
 
+def zero_recall(recall: Sequence[float | None]) -> str:
+    """How a class that was lost enters the geometric mean, if one was; otherwise the mean itself would be 0."""
+    return f"In the geometric mean a recall of 0 counts as {1 / len(recall):.2g} %." if 0.0 in recall else ""
+
+
 def weighted_accuracy(confusion: Sequence[Sequence[int]], propensity: Sequence[float]) -> float:
     """In percent, where an example stands for 1/propensity rows of its class: so classes count as in all rows."""
     right = sum(row[c] / phi for c, (row, phi) in enumerate(zip(confusion, propensity, strict=True)))
