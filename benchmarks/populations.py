@@ -89,6 +89,13 @@ SETTINGS: dict[str, Callable[[int], Rows]] = {
     "four classes, 60 to 5, the common one labelled more, one of the rarest": lambda s: one_label_of_the_last(
         blobs(_SKEWED, [0.1, 0.05, 0.05, 0.05], 3, 3000, s)
     ),
+    "three classes, 70 to 10, overlapping, labels at random": lambda s: blobs(
+        [0.7, 0.2, 0.1], [0.035] * 3, 1.6, 1200, s
+    ),
+    "two classes, 97 to 3, overlapping, the rare one labelled more": lambda s: blobs(
+        [0.97, 0.03], [0.045, 0.25], 1.2, 4000, s
+    ),
+    "three equal classes, overlapping, labelled 7 to 1": lambda s: blobs([1 / 3] * 3, [0.07, 0.02, 0.01], 1.6, 1200, s),
     "breast cancer, 1 to 9, malignant labelled more": lambda s: _real(load_breast_cancer, [0.19, 1], [0.5, 0.05], s),
     "wine": lambda s: _real(load_wine, [1, 1, 1], [0.4, 0.15, 0.1], s),
     "digits, 10 to 1, common ones labelled more": lambda s: _real(
