@@ -242,6 +242,14 @@ def test_mistakes_are_named(y, words):
         CADRClassifier(steps=5).fit(blobs()[0], y)
 
 
+def test_words_are_refused_with_what_to_do():
+    X, _, y = blobs()
+    words = X.astype(object)
+    words[3, 0] = "Dream"
+    with pytest.raises(ValueError, match="X must be numbers, as OneHotEncoder makes of words: could not .* 'Dream'"):
+        CADRClassifier(steps=5).fit(words, y)
+
+
 def test_unknown_settings_are_named():
     X, _, y = blobs()
     with pytest.raises(ValueError, match="cardr"):

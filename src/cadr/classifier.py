@@ -215,5 +215,5 @@ def _numeric(X: NDArray[Any]) -> NDArray[Any]:
         try:
             X = X.astype(np.float64)
         except (TypeError, ValueError) as error:
-            raise type(error)(f"X must be numbers: {error}") from None
+            raise type(error)(f"X must be numbers, as OneHotEncoder makes of words: {error}") from None
     return X
