@@ -1,12 +1,14 @@
 """`cadr predict` on data that have labels: it compares them."""
 
+import json
+
 import numpy as np
 import pytest
 
 from cadr.cli.main import main
 from cadr.evaluate.predict import predict_file
 from tests.data.loose import open_data
-from tests.evaluate.own_runs import COLUMNS, NAMES, by_hand, read_csv, table, write_csv, write_images
+from tests.evaluate.own_runs import COLUMNS, NAMES, TINY, by_hand, read_csv, table, write_csv, write_images
 
 
 def test_known_labels_are_compared(trees, tmp_path, capsys):
@@ -81,3 +83,46 @@ def test_labels_may_stand_in_another_column(squares, trees, tmp_path, capsys):
     assert read_csv(tmp_path / "p.csv")[0]["label"] == "ash"
     assert main([*predict, "sort"]) == 2
     assert "has no labels in a column 'sort'" in capsys.readouterr().err
+
+
+def test_of_its_own_labels_a_model_can_judge_those_held_out(trees, tmp_path, capsys):
+    """Also in a copy of the data, but not where rows are in another order, or labels are others."""
+    held_out = json.loads((trees / "validation.json").read_text())["rows"]
+    own = trees.parent / "trees.csv"
+    rows = read_csv(own)
+    predicted = NAMES[by_hand(trees, table(90)[0]).argmax(1)]
+    wrong = [bool(row["label"]) and row["label"] != name for row, name in zip(rows, predicted, strict=True)]
+    disagreements = sum(wrong[i] for i in held_out)
+    other = str(NAMES[(NAMES.tolist().index(rows[0]["label"]) + 1) % 3])
+    changed = [rows[0] | {"label": other}, *rows[1:]]
+    for name, others in {"turned": rows[::-1], "changed": changed, "fewer": rows[:-1], "copy": rows}.items():
+        data = write_csv(tmp_path / f"{name}.csv", list(rows[0]), [list(row.values()) for row in others])
+        capsys.readouterr()
+        assert main(["predict", str(trees), str(data), "--out", str(tmp_path / "p.csv")]) == 0
+        said = capsys.readouterr().out
+        assert ("Of 45 labels the model disagrees with" in said) == (name != "copy"), name
+        assert ("A label that it was trained on it repeats, right or wrong" in said) == (name != "copy"), name
+    assert f"Of {len(held_out)} labels held out the model disagrees with {disagreements}" in said
+    trained = f"Of {45 - len(held_out)} labels that it was trained on it disagrees with {sum(wrong) - disagreements}, "
+    assert trained + "but it repeats such labels whether they are right or wrong: cadr report" in said
+
+
+def test_labels_beside_a_folder_are_its_own_too(squares, tmp_path):
+    folder = squares.parent
+    found = predict_file(
+        squares, str(folder / "squares"), tmp_path / "p.csv", labels=folder / "labels.csv", device="cpu"
+    )
+    assert found.held_out is not None
+    assert (found.labelled, found.held_out.labels) == (16, 4)  # a fifth of eight labels of either class, rounded
+
+
+def test_with_none_held_out_all_labels_were_trained_on(tmp_path, capsys):
+    x, truth = table(30)
+    np.savez(tmp_path / "own.npz", x=x, y=np.where(np.arange(30) < 20, truth, -1))
+    data = [str(tmp_path / "own.npz")]
+    assert main(["train", *data, "--validation", "0", *TINY, "--out", str(tmp_path / "run")]) == 0
+    capsys.readouterr()
+    assert main(["predict", str(tmp_path / "run"), *data, "--out", str(tmp_path / "p.csv")]) == 0
+    said = capsys.readouterr().out
+    assert "Of 20 labels that it was trained on it disagrees with" in said
+    assert "held out the model disagrees" not in said

@@ -42,7 +42,7 @@ def test_a_report_has_every_part(clouds, tmp_path):
         "P̂, the class distribution the model predicts",
         "Confusion matrix",
         "Reliability",
-        "Most confident disagreements",
+        "Labels that may be wrong",
         "Worth labelling next",
         "How to reproduce",
     ):

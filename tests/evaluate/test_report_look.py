@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from cadr.evaluate.diagnosis import diagnose
-from cadr.evaluate.report.examples import disagreements
 from cadr.evaluate.report.labels import labels_of
 from cadr.evaluate.report.look import look
 from cadr.evaluate.report.run import Run
@@ -34,19 +33,6 @@ def test_the_rows_looked_at_are_spread_over_all_that_have_no_label(seen):
     assert (without[place] == seen.unlabelled).all()
     assert (place[0], place[-1]) == (0, len(without) - 1)
     assert np.ptp(np.diff(place)) <= 1
-
-
-def test_the_most_confident_disagreements_come_first(seen):
-    labels = seen.pool.labels[seen.labelled]
-    probabilities = 0.05 + 0.85 * np.eye(3)[labels]
-    for place, sure in {5: 0.6, 20: 0.9, 33: 0.7}.items():
-        probabilities[place] = (1 - sure) / 2
-        probabilities[place, (labels[place] + 1) % 3] = sure
-    found = disagreements(dataclasses.replace(seen, on_labelled=probabilities, on_part=None), NAMES, most=2)
-    assert [(one.name, one.label, *one.guesses[0]) for one in found] == [
-        (f"row {seen.labelled[place]}", NAMES[labels[place]], NAMES[(labels[place] + 1) % 3], sure)
-        for place, sure in ((20, 0.9), (33, 0.7))
-    ]
 
 
 def test_an_evaluation_is_of_the_model_before_its_calibration_as_in_training(seen):

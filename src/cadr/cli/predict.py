@@ -76,12 +76,31 @@ def run(namespace: Namespace) -> int:
         columns = "; ".join(f"{name!r} ({words})" for name, words in found.unseen.items())
         print(f"Words that the training table does not have were taken for blank cells, in the column {columns}.")
     if found.labelled:
-        where = ": look at the rows whose `disagrees` is yes, the most probable first" if found.disagreements else ""
-        print(f"Of {counted(found.labelled, 'label')} the model disagrees with {found.disagreements:,}{where}.")
-    if found.lacking:
-        lacking = listed(list(found.lacking))
-        print(f"Among them are {found.lacking.total():,} whose label is no class of the model: {lacking}.")
+        print("\n".join(_compared(found, namespace.folder)))
     return 0
+
+
+def _compared(found: Predicted, run: Path) -> list[str]:
+    """What to make of labels that the model disagrees with, and of those that it does not."""
+    look = ": look at the rows whose `disagrees` is yes, the most probable first"
+    if found.held_out is None:
+        where = look if found.disagreements else ""
+        said = [f"Of {counted(found.labelled, 'label')} the model disagrees with {found.disagreements:,}{where}."]
+        if found.lacking:
+            lacking = listed(list(found.lacking))
+            said.append(f"Among them are {found.lacking.total():,} whose label is no class of the model: {lacking}.")
+        return [*said, f"A label that it was trained on it repeats, right or wrong: for such see cadr report {run}."]
+    held_out, wrong = found.held_out
+    said = []
+    if held_out:
+        where = look if wrong else ""
+        said.append(f"Of {counted(held_out, 'label')} held out the model disagrees with {wrong:,}{where}.")
+    return [
+        *said,
+        f"Of {counted(found.labelled - held_out, 'label')} that it was trained on it disagrees with "
+        f"{found.disagreements - wrong:,}, but it repeats such labels whether they are right or wrong: "
+        f"cadr report {run} shows which may be wrong.",
+    ]
 
 
 def _show(found: Predicted) -> None:

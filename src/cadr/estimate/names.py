@@ -35,25 +35,33 @@ def fit_of_names(seen: Sequence[Tensor], labels: Tensor, others: Sequence[Tensor
     `seen` and `others` hold, layer by layer, the features (m, d) of the labelled and (n, d) of unlabelled examples,
     `labels` (m,) the names and `predicted` (n, C) the model's probabilities.
     """
-    fits = [_fit_in(*layer, labels, predicted) for layer in zip(seen, others, strict=True)]
+    fits = []
+    for few, many in zip(seen, others, strict=True):
+        fit = torch.zeros(predicted.shape[1], predicted.shape[1], dtype=torch.float64)
+        evidence = against_all(around(few, many, predicted, _FEWEST), predicted)
+        fits.append(fit.index_add_(0, labels.cpu(), evidence.double().cpu()))
     return torch.stack(fits).mean(0)
 
 
-def _fit_in(seen: Tensor, others: Tensor, labels: Tensor, predicted: Tensor) -> Tensor:
-    """How well names fit in one layer. Features are compared by the cosine, each on its own scale."""
-    classes = predicted.shape[1]
-    near = min(len(others), max(_FEWEST, int(len(others) * _PART / classes)))
+def around(seen: Tensor, others: Tensor, predicted: Tensor, fewest: int) -> Tensor:
+    """(m, C) the v of labelled examples in one layer, by a fiftieth of a class of average size, but `fewest` at least.
+
+    Features are compared by the cosine, each on its own scale.
+    """
+    near = min(len(others), max(fewest, int(len(others) * _PART / predicted.shape[1])))
     centre, scale = others.mean(0), others.std(0, correction=0)
     scale = torch.where(scale > 0, scale, 1.0)
     directions = _unit((others - centre) / scale)
-    shares = predicted.mean(0)
-    fit = torch.zeros(classes, classes, dtype=torch.float64)
-    for some, names in zip(torch.split(seen, _CHUNK), torch.split(labels, _CHUNK), strict=True):
+    votes = []
+    for some in torch.split(seen, _CHUNK):
         nearest = (_unit((some - centre) / scale) @ directions.T).topk(near, dim=1).indices
-        votes = predicted[nearest].mean(1)
-        evidence = torch.log((votes + _FLOOR) / (shares + _FLOOR))
-        fit.index_add_(0, names.cpu(), evidence.double().cpu())
-    return fit
+        votes.append(predicted[nearest].mean(1))
+    return torch.cat(votes)
+
+
+def against_all(votes: Tensor, predicted: Tensor) -> Tensor:
+    """(m, C) the evidence for every name: how much oftener it is borne around an example than anywhere."""
+    return torch.log((votes + _FLOOR) / (predicted.mean(0) + _FLOOR))
 
 
 def exchanged(fit: Tensor, labels: int) -> tuple[Tensor, list[tuple[int, int]]]:

@@ -25,6 +25,7 @@ from cadr.data.whole import whole
 from cadr.errors import ConfigError, DataError
 from cadr.evaluate.predictor import Predictor
 from cadr.evaluate.spared import check_spared
+from cadr.evaluate.trained_on import HeldOut, Passing
 from cadr.needed import needed
 
 
@@ -38,6 +39,7 @@ class Predicted(NamedTuple):
     counts: dict[str, int]  # rows predicted to be of each class
     caution: str  # what to know before believing the probabilities; blank: nothing
     unseen: dict[str, Unseen]  # by column: words that the training table does not have
+    held_out: HeldOut | None  # of the labels, if they are the run's own: with the others it was trained
 
 
 def predict_file(
@@ -83,6 +85,7 @@ def predict_file(
     rows = labelled = disagreements = 0
     lacking: Counter[str] = Counter()
     unseen: dict[str, Unseen] = {}
+    passing = Passing(Path(run), predictor.spec) if opened.has_labels else None
     writer = _csv if out.suffix.lower() == ".csv" else _parquet
     with writer(out, opened, new) as write:
         for block in opened.blocks:
@@ -91,13 +94,15 @@ def predict_file(
             write(block.kept, names, best, probabilities, block.labels, wrong)
             rows += len(best)
             counts += np.bincount(best[:, 0], minlength=len(names))
-            if block.labels is not None and wrong is not None:
+            if block.labels is not None and wrong is not None and passing is not None:
+                passing.add(block.labels, wrong)
                 labelled, disagreements = labelled + int((block.labels != "").sum()), disagreements + int(wrong.sum())
                 lacking.update(label for label in block.labels[wrong] if label not in predictor.class_names)
             unseen |= {name: unseen.get(name, Unseen()) + more for name, more in block.unseen.items()}
             progress(rows)
     by_class = dict(zip(predictor.class_names, counts.tolist(), strict=True))
-    return Predicted(rows, labelled, disagreements, lacking, by_class, predictor.calibration.caution, unseen)
+    own = None if passing is None else passing.own
+    return Predicted(rows, labelled, disagreements, lacking, by_class, predictor.calibration.caution, unseen, own)
 
 
 def _best(predictor: Predictor, block: Block, top: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:

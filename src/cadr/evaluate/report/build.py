@@ -14,7 +14,8 @@ from cadr.config import CHOICES
 from cadr.data.pool import Pool
 from cadr.data.whole import whole
 from cadr.errors import CadrError, ConfigError, DataError
-from cadr.evaluate.report.examples import disagreements, worth_labelling
+from cadr.evaluate.report.doubts import doubts
+from cadr.evaluate.report.examples import worth_labelling
 from cadr.evaluate.report.labels import Labels, labels_of
 from cadr.evaluate.report.look import Look, look
 from cadr.evaluate.report.named import named
@@ -38,6 +39,7 @@ from cadr.train import checkpoint
 from cadr.train.prepare import fingerprint
 
 EXAMPLES = 12
+DOUBTS = 24  # labels of a kind that may be wrong
 ROWS = 10_000
 
 _WHY_NEXT = (
@@ -194,7 +196,7 @@ def _examples(run: Run, runs: Sequence[Run], one: Look, labels: Labels, names: t
         "of": name_of(run, runs),
         "seen": seen,
         "named": named(one, names),
-        "disagreements": disagreements(one, names, EXAMPLES),
+        "doubts": doubts(one, names, DOUBTS),
         "next": worth_labelling(one, labels.propensity, names, EXAMPLES),
         "next_note": f"Chosen among {among} unlabelled examples.{_believed(labels)}"
         if seen

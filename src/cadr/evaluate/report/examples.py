@@ -1,4 +1,4 @@
-"""Single examples to look at: confident disagreements with known labels, and missing labels worth asking for."""
+"""Single examples to look at: how they are shown, and those whose missing labels are worth asking for."""
 
 from __future__ import annotations
 
@@ -27,25 +27,7 @@ class Example:
     part: str  # labelled, unlabelled, or what the run is judged on
     guesses: tuple[tuple[str, float], ...]  # class and probability, the most likely first
     share: float | None = None  # of the variance that its label would remove
-
-
-def disagreements(look: Look, names: tuple[str, ...], most: int) -> list[Example]:
-    """Examples whose known label is not what the model predicts, the most confident first."""
-    pool = look.pool
-    groups = [("labelled", pool.examples, look.labelled, pool.labels[look.labelled], look.on_labelled)]
-    if look.on_part is not None and pool.test_examples is not None and pool.test_labels is not None:
-        rows = np.arange(len(pool.test_labels))
-        groups.append((look.part, pool.test_examples, rows, pool.test_labels, look.on_part))
-    found = []
-    for part, examples, rows, labels, probabilities in groups:
-        for i in np.flatnonzero(probabilities.argmax(1) != labels):
-            guesses = _guesses(probabilities[i], names)
-            found.append((part, examples, int(rows[i]), names[int(labels[i])], guesses))
-    found.sort(key=lambda one: -one[4][0][1])
-    return [
-        Example(called(look, part, row), picture(examples[row]), label, part, guesses)
-        for part, examples, row, label, guesses in found[:most]
-    ]
+    by_neighbours: bool = False  # whose names the guesses are, not the model's own
 
 
 def worth_labelling(look: Look, propensity: NDArray[np.float64], names: tuple[str, ...], most: int) -> list[Example]:
@@ -56,14 +38,15 @@ def worth_labelling(look: Look, propensity: NDArray[np.float64], names: tuple[st
     for i in np.argsort(-removed, kind="stable")[:most]:
         if removed[i] > 0:
             row = int(look.unlabelled[i])
-            guesses = _guesses(look.on_unlabelled[i], names)
+            guesses = guesses_of(look.on_unlabelled[i], names)
             share = float(removed[i] / total)
             image = picture(look.pool.examples[row])
             shown.append(Example(called(look, "unlabelled", row), image, None, "unlabelled", guesses, share))
     return shown
 
 
-def _guesses(probabilities: NDArray[np.float64], names: tuple[str, ...]) -> tuple[tuple[str, float], ...]:
+def guesses_of(probabilities: NDArray[np.float64], names: tuple[str, ...]) -> tuple[tuple[str, float], ...]:
+    """The most likely classes."""
     best = np.argsort(-probabilities, kind="stable")[:_GUESSES]
     return tuple((names[int(c)], float(probabilities[c])) for c in best)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from cadr import metrics
 from cadr.data.pool import MISSING, Pool
 from cadr.estimate.calibration import Calibration
+from cadr.estimate.doubtful import doubtful
 from cadr.estimate.names import exchanged, fit_of_names
 from cadr.estimate.propensity import class_propensity
 from cadr.evaluate.predictor import read_calibration
@@ -26,6 +28,14 @@ from cadr.train.network import is_half, logits_of
 from cadr.train.prepare import check_same_data, restore
 from cadr.train.record import Record
 from cadr.train.report import scores
+
+
+class Around(NamedTuple):
+    """What the middle of the network says of the labels that were trained on."""
+
+    exchanged: list[tuple[int, int]]  # classes that seem to bear each other's names
+    doubtful: NDArray[np.bool_]  # (len(labelled),)
+    names: NDArray[np.float64]  # (len(labelled), C) how often each class is predicted around the example
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +55,11 @@ class Look:
     on_part_before: NDArray[np.float64] | None  # calibration
     calibration: Calibration
     propensity: NDArray[np.float64]  # (C,) labelled counts over the counts that the run's last P̂ implies
-    exchanged: Sequence[tuple[int, int]] = ()  # classes that seem to bear each other's names
+    around: Around | None = None  # where the network shows its middle
+
+    @property
+    def exchanged(self) -> Sequence[tuple[int, int]]:
+        return [] if self.around is None else self.around.exchanged
 
     @property
     def labels(self) -> NDArray[np.int64]:
@@ -114,7 +128,7 @@ def look(run: Run, pool: Pool | None, model: nn.Module | None, device: str, rows
         on_part=None if on_part is None else _probabilities(on_part, calibration),
         on_part_before=None if on_part is None else on_part.softmax(1).numpy(),
         calibration=calibration,
-        exchanged=_exchanged(features, torch.from_numpy(labels[labelled]), of_unlabelled),
+        around=_around(features, torch.from_numpy(labels[labelled]), of_unlabelled),
         propensity=propensity.numpy(),
     )
 
@@ -125,14 +139,17 @@ def _logits(network: nn.Module, inputs: Inputs, examples: Tensor, half: bool) ->
     return torch.cat([part.cpu() for part in logits_of(network, inputs, examples, half)]).double()
 
 
-def _exchanged(features: list[list[Tensor]], labels: Tensor, logits: Tensor) -> list[tuple[int, int]]:
+def _around(features: list[list[Tensor]], labels: Tensor, logits: Tensor) -> Around | None:
     """Of the labelled rows first, then of unlabelled ones, whose logits these are."""
     if not features or not len(labels) or not len(logits):
-        return []
+        return None
     rows = [len(labels), len(logits)]
     layers = [torch.split(torch.cat([part.cpu() for part in layer]), rows) for layer in features]
     seen, others = zip(*layers, strict=True)
-    return exchanged(fit_of_names(seen, labels, others, logits.softmax(1).float()), len(labels))[1]
+    predicted = logits.softmax(1).float()
+    doubted, names = doubtful(seen, labels, others, predicted)
+    pairs = exchanged(fit_of_names(seen, labels, others, predicted), len(labels))[1]
+    return Around(pairs, doubted.numpy(), names.double().numpy())
 
 
 def _probabilities(logits: Tensor, calibration: Calibration) -> NDArray[np.float64]:
