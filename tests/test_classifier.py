@@ -246,7 +246,7 @@ def test_words_are_refused_with_what_to_do():
     X, _, y = blobs()
     words = X.astype(object)
     words[3, 0] = "Dream"
-    with pytest.raises(ValueError, match="X must be numbers, as OneHotEncoder makes of words: could not .* 'Dream'"):
+    with pytest.raises(ValueError, match=r"X must be numbers, as OneHotEncoder makes of words: could not .* 'Dream'"):
         CADRClassifier(steps=5).fit(words, y)
 
 
