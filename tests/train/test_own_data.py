@@ -175,20 +175,20 @@ def test_defaults_follow_the_data():
 def test_a_protocol_on_own_data_leaves_the_choice_to_the_data(tmp_path):
     np.savez(tmp_path / "mine.npz", x=blobs().examples, y=np.arange(len(blobs().examples)) % 2)
     flat = {"data": str(tmp_path / "mine.npz"), "algorithm": "cadr", "protocol": "mcar", "n": 20, "device": "cpu"}
-    chosen, _, _ = settle(flat, tmp_path / "run")
+    chosen = settle(flat, tmp_path / "run").config
     assert (chosen.training.steps, chosen.training.batch, chosen.algorithm.target_prior) == (500, 32, ())
 
 
 def test_a_run_that_is_there_decides_what_was_left_open(tmp_path):
     np.savez(tmp_path / "mine.npz", x=blobs().examples, y=blobs().labels)
     flat = {"data": str(tmp_path / "mine.npz"), "algorithm": "cadr", "device": "cpu"}
-    chosen, pool, _ = settle(flat, tmp_path / "run")
+    chosen, pool, *_ = settle(flat, tmp_path / "run")
     assert pool is not None
     assert chosen.training.steps == 500
     assert settle(flat | {"steps": 7}, tmp_path / "run")[0].training.steps == 7
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.toml").write_text(Config.from_dict(flat | {"steps": 7, "lr": 0.5}).to_toml())
-    kept, pool, _ = settle(flat, tmp_path / "run")
+    kept, pool, *_ = settle(flat, tmp_path / "run")
     assert pool is None
     assert (kept.training.steps, kept.optimiser.lr) == (7, 0.5)
 

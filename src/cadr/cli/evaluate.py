@@ -12,6 +12,7 @@ from cadr.words import counted
 
 if TYPE_CHECKING:
     from cadr.cli.main import Subparsers
+    from cadr.evaluate.own_labels import OwnLabels
 
 _WHERE = {
     "test": ("test example", ""),
@@ -33,12 +34,15 @@ def add(subparsers: Subparsers) -> None:
 
 
 def run(namespace: Namespace) -> int:
-    from cadr.evaluate import evaluate_run
+    from cadr.evaluate.predictor import Predictor, read_calibration
+    from cadr.evaluate.run import judge
     from cadr.train.input_spec import InputSpec
     from cadr.train.judged import caution, over_classes, zero_recall
 
-    scores = evaluate_run(namespace.folder, device=namespace.device)
-    columns, lines = class_table(scores, InputSpec.read(namespace.folder).labels)
+    own = _own_labels(namespace.folder)
+    scores, run = judge(namespace.folder, None if own is None else own.pool, None, namespace.device)
+    spec = InputSpec.read(namespace.folder)
+    columns, lines = class_table(scores, spec.labels)
     noun, rest = _WHERE[scores["on"]]
     show_table(columns, lines, title=f"{scores['dataset']}, {counted(scores['examples'], noun)}{rest}")
     print(
@@ -47,9 +51,21 @@ def run(namespace: Namespace) -> int:
         f"after {scores['step']:,} of {scores['steps']:,} steps."
     )
     words = [zero_recall(scores["recall"]), caution(scores["accuracy"], scores["examples"], scores["on"])]
+    if own is not None:
+        calibration = read_calibration(namespace.folder, spec)
+        words += own.words(Predictor(run.model, spec, calibration, run.config, run.device, scores["step"]), scores)
     for line in filter(None, words):
         print(line)
     return 0
+
+
+def _own_labels(folder: Path) -> OwnLabels | None:
+    from cadr.evaluate.own_labels import OwnLabels
+    from cadr.train.folder import RunFolder
+    from cadr.train.whereabouts import located
+
+    config = RunFolder.there(folder).config()
+    return None if config is None else OwnLabels.of(located(config, folder))
 
 
 def class_table(scores: dict[str, Any], labels: Sequence[int]) -> tuple[list[str], list[list[str]]]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cadr.algorithms import Algorithm, Supervised
 from cadr.cli.flags import flag
 from cadr.config import CHOICES, Config
-from cadr.data import BENCHMARKS
 from cadr.data.description import columns_in_words
 from cadr.data.pool import MISSING, Pool
 from cadr.errors import DataError
+from cadr.evaluate.diagnosis_result import Diagnosis
+from cadr.evaluate.own_labels import is_own
 from cadr.evaluate.target import Target, diagnosed_target, takes_target
 from cadr.train import defaults as by_size
 from cadr.train.folder import RunFolder
@@ -22,23 +23,33 @@ CHOSEN = (*by_size.CHOSEN, "target_prior")
 _ONCE_CHOSEN = ("evaluations",)  # of runs that are there, for which it was
 
 
-def settle(flat: dict[str, Any], out: Path) -> tuple[Config, Pool | None, list[str]]:
-    """The run that was asked for with `flat`, completed; the data if they had to be opened for it, and what to say."""
+class Settled(NamedTuple):
+    """The run that was asked for, completed; what had to be opened and diagnosed for it, and what to say."""
+
+    config: Config
+    pool: Pool | None = None
+    words: Sequence[str] = ()
+    diagnosis: Diagnosis | None = None
+
+
+def settle(flat: dict[str, Any], out: Path) -> Settled:
+    """The run that was asked for with `flat`."""
     config = Config.from_dict(flat)
     if not is_own(config):
-        return config, None, []
+        return Settled(config)
     before = RunFolder(out).config()
     if before is not None:  # a run that is continued stays what it is, on whatever machine
         stored = before.to_dict()
         kept = {name: stored[name] for name in (*CHOSEN, *_ONCE_CHOSEN) if name in stored}
-        return Config.from_dict({**kept, **flat}), None, []
+        return Settled(Config.from_dict({**kept, **flat}))
     pool = open_source(config)
     _check_missing(config, pool, type(config.algorithm))
     told = "target_prior" in flat or not takes_target(type(config.algorithm))
     target = None if told else diagnosed_target(pool)
     chosen = by_size.defaults(pool, flat, device_of(config.training.device)) | _given(target)
     settled = Config.from_dict({**chosen, **flat})
-    return settled, pool, _choices_in_words(flat, settled, pool, target)
+    words = _choices_in_words(flat, settled, pool, target)
+    return Settled(settled, pool, words, None if target is None else target.diagnosis)
 
 
 def _choices_in_words(flat: dict[str, Any], config: Config, pool: Pool, target: Target | None) -> list[str]:
@@ -91,11 +102,6 @@ def _check_missing(config: Config, pool: Pool, *algorithms: type[Algorithm]) -> 
         f"{pool.name}: no label is missing, so there is nothing to learn from but the labels; leave some out with "
         "--protocol, or train on them alone with --algorithm supervised."
     )
-
-
-def is_own(config: Config) -> bool:
-    """Whether the data are somebody's own, with labels missing as they are or as a protocol decides."""
-    return config.data not in BENCHMARKS
 
 
 def _given(target: Target | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cadr.cli.main import Parser, Subparsers
+    from cadr.cli.own_data import Settled
 
 _DESCRIPTION = """\
 Train on half-labelled data, or on a benchmark whose labels a protocol takes away.
@@ -49,7 +50,7 @@ def _prepare(parser: Parser, arguments: list[str]) -> None:
 
 def run(namespace: Namespace) -> int:
     from cadr.cli.main import INTERRUPTED
-    from cadr.cli.own_data import settle
+    from cadr.cli.own_data import Settled, settle
     from cadr.cli.progress import follow
     from cadr.cli.recipe_file import is_recipe
     from cadr.cli.run_flags import default_out, read_flat
@@ -62,11 +63,11 @@ def run(namespace: Namespace) -> int:
     config = Config.from_dict(flat)
     out = namespace.out or default_out(namespace.data, config)
     _check_free(out)
-    config, pool, chosen = (config, None, []) if is_recipe(namespace.data) else settle(flat, out)
-    for line in chosen:
+    settled = Settled(config) if is_recipe(namespace.data) else settle(flat, out)
+    for line in settled.words:
         print(line, flush=True)
     try:
-        result = follow(train(config, out, pool))["result"]
+        result = follow(train(settled.config, out, settled.pool))["result"]
     except KeyboardInterrupt:
         print(_stopped(out), flush=True)
         return INTERRUPTED
@@ -74,11 +75,26 @@ def run(namespace: Namespace) -> int:
     accuracy = quoted_of(result)
     if accuracy is not None and (words := caution(accuracy, examples_judged(out), result["evaluated_on"])):
         print(words)
+    for line in _on_all_rows(settled, out):
+        print(line)
     run_folder = shlex.quote(str(out))  # to be copied into a shell
     evaluate = "" if accuracy is None else f"cadr evaluate {run_folder} (every class), "
     print(f"Next: {evaluate}cadr report {run_folder} (a page to look at),")
     print(f"      cadr predict {run_folder} DATA --out predictions.csv")
     return 0
+
+
+def _on_all_rows(settled: Settled, out: Path) -> list[str]:
+    """What the labels of somebody's own data say of all rows, which those held out do not show."""
+    from cadr.evaluate.own_labels import OwnLabels
+    from cadr.evaluate.predictor import Predictor
+    from cadr.train.judged import last_evaluation
+
+    config = settled.config
+    labels = OwnLabels.of(config, settled.pool, settled.diagnosis)
+    if labels is None:
+        return []
+    return labels.words(Predictor.load(out, device=config.training.device), last_evaluation(out))
 
 
 def _stopped(out: Path) -> str:

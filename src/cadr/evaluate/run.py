@@ -21,6 +21,11 @@ def evaluate_run(
     out: Path | str, pool: Pool | None = None, model: nn.Module | None = None, device: str = "auto"
 ) -> dict[str, Any]:
     """Accuracy, geometric mean, recall and confusion of the run in folder `out`, finished or not."""
+    return judge(out, pool, model, device)[0]
+
+
+def judge(out: Path | str, pool: Pool | None, model: nn.Module | None, device: str) -> tuple[dict[str, Any], Prepared]:
+    """The same, and the run that was judged, with its averaged model."""
     folder = RunFolder.there(out)
     tensors, facts = trained(folder, "evaluate")
     prepared = restore(folder, pool, model, device)
@@ -30,7 +35,7 @@ def evaluate_run(
         raise DataError(f"{prepared.pool.name} has no test set, so there is nothing to evaluate on.")
     half = is_half(prepared.config.training.precision, prepared.device)
     network = averaged(prepared, tensors)
-    return {
+    found = {
         "dataset": prepared.pool.name,
         "step": int(tensors["step"]),
         "steps": prepared.config.training.steps,
@@ -39,6 +44,7 @@ def evaluate_run(
         "class_names": list(prepared.pool.class_names),
         **scores(evaluate(network, inputs, half)),
     }
+    return found, prepared
 
 
 def averaged(prepared: Prepared, tensors: dict[str, Any]) -> nn.Module:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cadr.errors import CheckpointError
 from cadr.train.folder import RunFolder
+from cadr.train.record import Record
 from cadr.words import counted
 
 FEW = 300  # examples, below which an accuracy is not worth its decimals
@@ -73,13 +74,17 @@ def weighted_accuracy(confusion: Sequence[Sequence[int]], propensity: Sequence[f
     return 100.0 * right / sum(sum(row) / phi for row, phi in zip(confusion, propensity, strict=True))
 
 
+def last_evaluation(out: Path) -> Record | None:
+    """The last one of a run; None if it has none, or its records are lost."""
+    with suppress(CheckpointError):
+        return next((r for r in reversed(RunFolder(out).records()) if r["kind"] == "evaluation"), None)
+    return None
+
+
 def examples_judged(out: Path) -> int:
     """Examples that the accuracies of a run are shares of; UNKNOWN where its records are lost."""
-    with suppress(CheckpointError):
-        for record in reversed(RunFolder(out).records()):
-            if record["kind"] == "evaluation":
-                return sum(map(sum, record["confusion"]))
-    return UNKNOWN
+    last = last_evaluation(out)
+    return UNKNOWN if last is None else sum(map(sum, last["confusion"]))
 
 
 def wilson(share: float, n: int, z: float = 1.96) -> tuple[float, float]:

@@ -36,6 +36,7 @@ class Labels:
     figures: Sequence[Figure]
     paragraphs: Sequence[str]
     warnings: Sequence[str]
+    diagnosis: Diagnosis | None = None
 
     @property
     def diagnosed(self) -> bool:
@@ -60,6 +61,7 @@ def labels_of(look: Look, runs: Sequence[Run], of: str) -> Labels:
         figures=[_distribution(diagnosis, runs, names), _propensities(diagnosis, names)],
         paragraphs=[clean(line) for line in closing(diagnosis) if line not in warned],
         warnings=[clean(warning) for warning in diagnosis.warnings],
+        diagnosis=diagnosis,
     )
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
+from cadr.evaluate.outside import outside
+from cadr.evaluate.own_labels import weighted, weighted_in_words
 from cadr.evaluate.report.labels import Labels
 from cadr.evaluate.report.look import Look
 from cadr.evaluate.report.run import Run, clean
 from cadr.evaluate.target import takes_target
-from cadr.train.judged import caution_about_bias, caution_about_number, over_classes, weighted_accuracy
+from cadr.train.judged import caution_about_bias, caution_about_number, weighted_accuracy
 from cadr.train.record import Record
 
 _BIAS_ALONE = (
@@ -22,6 +26,7 @@ def notes(runs: Sequence[Run], labels: Mapping[str, Labels], looks: Mapping[str,
         *_few_judged(runs),
         *_worse_than_a_guess(runs, labels),
         *_weighted(runs, labels),
+        *_contradicted(runs, labels, looks),
         *_exchanged(runs, looks),
         *_unfinished(runs),
         *_warnings(runs),
@@ -87,13 +92,24 @@ def _weighted(runs: Sequence[Run], labels: Mapping[str, Labels]) -> list[str]:
     found = []
     for run in runs:
         last = run.last_evaluation
-        if last is None or last["on"] != "validation" or run.name not in labels or not labels[run.name].diagnosed:
+        if last is None or run.name not in labels or not labels[run.name].diagnosed:
             continue
-        accuracy = weighted_accuracy(last["confusion"], labels[run.name].propensity.tolist())
-        found.append(
-            f"Weighted by 1/propensity, so that {over_classes(last['recall'])} count as in all rows, accuracy of "
-            f"{run.name} is {accuracy:.1f} %."
-        )
+        if (accuracy := weighted(last, labels[run.name].estimated)) is not None:
+            found.append(weighted_in_words(last, accuracy, run.name))
+    return found
+
+
+def _contradicted(runs: Sequence[Run], labels: Mapping[str, Labels], looks: Mapping[str, Look]) -> list[str]:
+    """Predicted shares that the diagnosis contradicts, where nobody knows the truth that would show it."""
+    found = []
+    for run in runs:
+        diagnosis = labels[run.name].diagnosis if run.name in labels else None
+        if run.is_benchmark or diagnosis is None or not len(looks[run.name].unlabelled):
+            continue
+        predicted = looks[run.name].on_unlabelled.argmax(1)
+        shares = np.bincount(predicted, minlength=len(diagnosis.classes)) / len(predicted)
+        if words := outside(diagnosis, shares.tolist()):
+            found.append(clean(words) if len(runs) == 1 else f"{run.name}: {clean(words)}")
     return found
 
 
