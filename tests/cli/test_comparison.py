@@ -1,11 +1,18 @@
 """The table of a comparison and the sentence below it, on numbers that can be checked by hand."""
 
 from cadr.cli.comparison import differences, meaning, spread, table
+from cadr.cli.own_comparison import OUTSIDE, WEIGHTED, OnAllRows, columns, sentences
 
 
 def runs(*pairs):
-    fixed = {"seconds": 2.0, "split_sha256": "of a benchmark", "last": 0.0}
+    fixed = {"seconds": 2.0, "split_sha256": "of a benchmark", "last": 0.0, "evaluated_on": "test"}
     return [{"median_10": a, "gm": g, "recall": [g, 99.0], **fixed} for a, g in pairs]
+
+
+def own(*pairs):
+    """On labels held out, of somebody's own."""
+    fixed = {"seconds": 2.0, "split_sha256": None, "evaluated_on": "validation"}
+    return [{"last": a, "gm": g, "recall": [g, 99.0], **fixed} for a, g in pairs]
 
 
 RESULTS = {
@@ -59,3 +66,53 @@ def test_the_sentence_on_a_tie():
         "Highest accuracy over 2 seeds: FixMatch and CADR with 85.0 %. CADR is as good as FixMatch (above it in 1 of 2 "
         "seeds), the same in geometric mean."
     )
+
+
+def test_labels_held_out_may_not_tell_methods_apart():
+    level = {"fixmatch": own((80.0, 50.0), (90.0, 60.0)), "cadr": own((90.0, 60.0), (80.0, 50.0))}
+    assert meaning(level, "fixmatch", 10).endswith(
+        "The labels held out cannot tell CADR from FixMatch (above it in 1 of 2 seeds): it is right about as many, the "
+        "same in geometric mean."
+    )
+    perfect = {"fixmatch": own((100.0, 100.0)), "cap": own((100.0, 100.0)), "cadr": own((100.0, 100.0))}
+    assert meaning(perfect, "fixmatch", 7) == (
+        "Highest accuracy in one seed, which proves little: FixMatch and CAP and CADR with 100.0 %. All are right "
+        "about every label held out, so these cannot tell the methods apart."
+    )
+
+
+def test_a_difference_of_less_than_a_label_may_be_chance():
+    close = {"fixmatch": own((80.0, 50.0), (80.0, 50.0)), "cadr": own((80.0, 50.0), (90.0, 60.0))}
+    chance = "That is less than one label held out, and may be chance."
+    assert chance in meaning(close, "fixmatch", 10)  # 5 points, of 10 each
+    assert chance not in meaning(close, "fixmatch", 20)
+    assert chance not in meaning(close, "fixmatch")  # it is not known how many were held out
+    benchmark = {"fixmatch": runs((80.0, 50.0)), "cadr": runs((80.5, 50.0))}
+    assert chance not in meaning(benchmark, "fixmatch", 100)
+
+
+def test_what_labels_of_ones_own_say_of_all_rows():
+    found = {
+        "cap": [OnAllRows(70.0, ["a", "b"]), OnAllRows(80.0, ["b"])],
+        "cadr": [OnAllRows(80.0, []), OnAllRows(85.0, [])],
+    }
+    added = columns(found)
+    assert added == {
+        WEIGHTED: {"cap": "75.0 ± 7.1", "cadr": "82.5 ± 3.5"},
+        OUTSIDE: {"cap": "b (2), a (1)", "cadr": "none"},
+    }
+    header, lines = table({"cap": own((90.0, 88.0)), "cadr": own((91.0, 89.0))}, "cap", added)
+    assert header[1:4] == ["accuracy, %", "weighted, %", "geometric mean, %"]
+    assert lines[0][1:4] == ["90.0", "75.0 ± 7.1", "88.0"]
+    assert (header[-1], lines[0][-1]) == ("shares outside", "b (2), a (1)")
+    weighted, shares = sentences(found)
+    assert weighted.endswith("so that classes count as in all rows. Highest there: CADR with 82.5 %.")
+    assert shares.startswith("Shares outside: classes (in so many seeds) whose predicted share")
+
+
+def test_what_is_not_known_is_left_out():
+    assert (columns({}), sentences({})) == ({}, [])  # a benchmark
+    tested = {"cap": [OnAllRows(None, [])], "cadr": [OnAllRows(None, [*"abcde"])]}  # on a test set of one's own
+    assert columns(tested) == {OUTSIDE: {"cap": "none", "cadr": "a, b, c and 2 more"}}
+    (shares,) = sentences(tested)
+    assert shares.startswith("Shares outside: classes whose predicted share")

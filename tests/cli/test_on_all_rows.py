@@ -109,3 +109,20 @@ def test_nothing_is_said_where_data_are_gone(misled, folder, tmp_path, capsys):
         assert "1/propensity" not in capsys.readouterr().out
     finally:
         (folder / "elsewhere.npz").rename(folder / "mine.npz")
+
+
+def test_a_comparison_says_it_of_every_method(misled, tmp_path, capsys):
+    flags = ["--algorithms", "supervised", "cadr", "--seeds", "1", *TOLD, *RUN, "--steps", "60"]
+    assert main(["compare", str(misled.parent / "mine.npz"), *flags, "--out", str(tmp_path / "all")]) == 0
+    said = capsys.readouterr().out
+    assert "The target is the classes' shares" not in said  # those given are
+    header = next(line for line in said.splitlines() if line.startswith("method "))
+    assert re.split("  +", header)[1:3] == ["accuracy, %", "weighted, %"]
+    assert header.endswith("shares outside")
+    cells = {
+        line.split()[0]: re.split("  +", line) for line in said.splitlines() if line.startswith(("Superv", "CADR  "))
+    }
+    assert float(cells["CADR"][2]) == pytest.approx(by_hand(tmp_path / "all" / "cadr-seed1"), abs=0.051)
+    assert (cells["Supervised"][-1], cells["CADR"][-1]) == ("none", "0, 1")
+    assert "Weighted: a label held out counts 1/propensity" in said
+    assert "Shares outside: classes whose predicted share" in said

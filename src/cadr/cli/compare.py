@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from cadr.cli.flags import count
@@ -84,6 +86,7 @@ def _algorithms(parser: Parser, arguments: list[str]) -> dict[str, type[Any]]:
 
 def run(namespace: Namespace) -> int:
     from cadr.cli.main import INTERRUPTED
+    from cadr.cli.own_comparison import OnAllRows, columns, on_all_rows, sentences
     from cadr.cli.run_flags import stem
     from cadr.cli.runs import Job, finish
     from cadr.cli.shared_flags import not_concerned
@@ -102,10 +105,23 @@ def run(namespace: Namespace) -> int:
         return INTERRUPTED
     for (name, _), result in zip(configs, finished, strict=True):
         results[name].append(result)
-    show(results, next(iter(results)))
-    if words := caution_about_differences(examples_judged(jobs[0].out), finished[0]["evaluated_on"]):
-        print(words)
+    _check_judged(finished)
+    judged = examples_judged(jobs[0].out)
+    found: dict[str, list[OnAllRows]] = {}
+    for (name, _), one in zip(configs, on_all_rows(jobs), strict=False):  # of benchmarks there is nothing
+        found.setdefault(name, []).append(one)
+    show(results, next(iter(results)), judged, columns(found))
+    for words in (*sentences(found), caution_about_differences(judged, finished[0]["evaluated_on"])):
+        if words:
+            print(words)
     return 0
+
+
+def _check_judged(finished: Sequence[dict[str, Any]]) -> None:
+    from cadr.errors import DataError
+
+    if any(result["median_10"] is None for result in finished):
+        raise DataError("the data has no test set, so that accuracies cannot be compared; the runs are kept")
 
 
 def read_configs(namespace: Namespace) -> tuple[list[tuple[str, Any]], list[str]]:
@@ -137,19 +153,22 @@ def read_configs(namespace: Namespace) -> tuple[list[tuple[str, Any]], list[str]
     return configs, words
 
 
-def show(results: dict[str, list[dict[str, Any]]], baseline: str) -> None:
+def show(
+    results: dict[str, list[dict[str, Any]]],
+    baseline: str,
+    judged: int = 0,
+    more: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> None:
+    """The table, with `more` columns, and what it means; every run is judged on so many examples, if that is known."""
     from cadr.cli.comparison import meaning, table
     from cadr.cli.table import show_table
-    from cadr.errors import DataError
     from cadr.train.judged import zero_recall
 
-    if any(result["median_10"] is None for runs in results.values() for result in runs):
-        raise DataError("the data has no test set, so that accuracies cannot be compared; the runs are kept")
-    columns, lines = table(results, baseline)
+    columns, lines = table(results, baseline, more)
     n, steps = len(results[baseline]), results[baseline][0]["steps"]
     over = f"mean ± standard deviation over {n} seeds" if n > 1 else "one seed"
     print()
     show_table(columns, lines, title=f"After {steps:,} steps, {over}")
     print()
     lost = (zero_recall(result["recall"]) for runs in results.values() for result in runs)
-    print(" ".join(filter(None, (meaning(results, baseline), next(filter(None, lost), "")))))
+    print(" ".join(filter(None, (meaning(results, baseline, judged), next(filter(None, lost), "")))))

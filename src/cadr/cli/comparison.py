@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
+from cadr.train.judged import UNKNOWN
 from cadr.train.result import quoted_of
 
 Results = Mapping[str, Sequence[dict[str, Any]]]
@@ -16,8 +18,13 @@ NAMES["cadr"] = "CADR"
 COLUMNS = ("method", "accuracy, %", "geometric mean, %", "weakest class, %", "seeds above", "seconds a run")
 
 
-def table(results: Results, baseline: str) -> tuple[list[str], list[list[str]]]:
-    """Mean ± sample standard deviation, and in how many seeds a method beats the baseline on the same split."""
+def table(
+    results: Results, baseline: str, more: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+) -> tuple[list[str], list[list[str]]]:
+    """Mean ± sample standard deviation, and in how many seeds a method beats the baseline on the same split.
+
+    `more` are columns, title -> method -> cell: those in percent stand beside the accuracy, others at the end.
+    """
     columns = [c if c != "seeds above" else f"above {name(baseline)} in" for c in COLUMNS]
     lines = []
     for method, runs in results.items():
@@ -32,35 +39,55 @@ def table(results: Results, baseline: str) -> tuple[list[str], list[list[str]]]:
                 f"{statistics.fmean(r['seconds'] for r in runs):.1f}",
             ]
         )
+    for title, cells in more.items():
+        at = 2 if title.endswith("%") else len(columns)
+        columns.insert(at, title)
+        for method, line in zip(results, lines, strict=True):
+            line.insert(at, cells[method])
     return columns, lines
 
 
-def meaning(results: Results, baseline: str) -> str:
-    """What the table says, computed from it: who is best, by how much and how surely each differs from the baseline."""
+def meaning(results: Results, baseline: str, judged: int = UNKNOWN) -> str:
+    """What the table says, computed from it: who is best, by how much and how surely each differs from the baseline.
+
+    Every run is judged on `judged` examples. Labels held out of one's own are few as a rule, and may not tell.
+    """
     n = len(results[baseline])
     means = {method: statistics.fmean(accuracy(r) for r in runs) for method, runs in results.items()}
-    highest = max(means.values())
-    best = [method for method in means if _shown(means[method]) == _shown(highest)]
     over = f"over {n} seeds" if n > 1 else "in one seed, which proves little"
-    sentences = [f"Highest accuracy {over}: {' and '.join(map(name, best))} with {_shown(highest)} %."]
+    sentences = [f"Highest accuracy {over}: {highest(means)}."]
+    held_out = all(r["evaluated_on"] == "validation" for r in results[baseline])
+    if held_out and len(results) > 1 and all(accuracy(r) == 100.0 for runs in results.values() for r in runs):
+        return f"{sentences[0]} All are right about every label held out, so these cannot tell the methods apart."
     for method in results:
         if method != baseline:
-            sentences.append(_against(results, method, baseline))
-    if "cadr" in means and "cadr" not in best:
-        sentences.append(
-            f"CADR is not the best here: {name(best[0])} is {_shown(highest - means['cadr'])} points above it."
-        )
+            sentences.append(_against(results, method, baseline, held_out, judged))
+    best = max(means.values())
+    if "cadr" in means and _shown(means["cadr"]) != _shown(best):
+        first = next(method for method in means if _shown(means[method]) == _shown(best))
+        sentences.append(f"CADR is not the best here: {name(first)} is {_shown(best - means['cadr'])} points above it.")
     return " ".join(sentences)
 
 
-def _against(results: Results, method: str, baseline: str) -> str:
+def highest(means: Mapping[str, float]) -> str:
+    """Who has the highest figure, as it is shown."""
+    best = _shown(max(means.values()))
+    return f"{' and '.join(name(method) for method in means if _shown(means[method]) == best)} with {best} %"
+
+
+def _against(results: Results, method: str, baseline: str, held_out: bool, judged: int) -> str:
     gaps = differences(results, method, baseline)
     mean, wins, n = statistics.fmean(gaps), sum(g > 0 for g in gaps), len(gaps)
     gm = statistics.fmean(r["gm"] for r in results[method]) - statistics.fmean(r["gm"] for r in results[baseline])
     seeds = f" (above it in {wins} of {n} seeds)" if n > 1 else ""
-    points = "as good as" if _level(mean) else f"{_shown(abs(mean))} points {'above' if mean > 0 else 'below'}"
     more = "the same" if _level(gm) else f"{_shown(abs(gm))} {'more' if gm > 0 else 'less'}"
-    return f"{name(method)} is {points} {name(baseline)}{seeds}, {more} in geometric mean."
+    if held_out and _level(mean):
+        them = f"{name(method)} from {name(baseline)}{seeds}"
+        return f"The labels held out cannot tell {them}: it is right about as many, {more} in geometric mean."
+    points = "as good as" if _level(mean) else f"{_shown(abs(mean))} points {'above' if mean > 0 else 'below'}"
+    sentence = f"{name(method)} is {points} {name(baseline)}{seeds}, {more} in geometric mean."
+    less = held_out and abs(mean) * judged < 100.0 and judged != UNKNOWN
+    return f"{sentence} That is less than one label held out, and may be chance." if less else sentence
 
 
 def _shown(value: float) -> str:
