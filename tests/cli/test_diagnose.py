@@ -35,7 +35,7 @@ def test_verdict_table_bars_and_caveat(capsys, tmp_path):
     status, text, error = run(capsys, write_table(tmp_path))
     assert (status, error) == (0, "")
     assert text.startswith("Labels are NOT missing at random (p < 0.001): class ")
-    assert "than class cat." in text
+    assert "than class cat, if the class alone decides." in text
     cat = next(line for line in text.splitlines() if line.startswith("cat"))
     assert cat.split()[1] == "80"
     assert "unlabelled  █" in text

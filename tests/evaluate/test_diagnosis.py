@@ -17,7 +17,6 @@ from cadr.errors import DataError
 from cadr.evaluate import diagnosis as module
 from cadr.evaluate import diagnosis_crossfit as crossfit
 from cadr.evaluate.diagnosis import diagnose
-from cadr.evaluate.diagnosis_checks import domain_check
 from cadr.evaluate.diagnosis_features import _flat, fit_features
 from cadr.evaluate.diagnosis_result import CAVEAT, ClassDiagnosis, flag_of
 
@@ -134,25 +133,6 @@ def test_weak_separability_is_said():
     assert any("Weak separability" in warning for warning in found.warnings)
 
 
-def test_missingness_by_features_is_said():
-    pool = blobs([0, 0, 0], rows=3000)
-    chance = 1 / (1 + np.exp(-2.5 * pool.examples[:, 5].astype(float)))
-    labels = np.where(np.random.default_rng(0).random(3000) < 0.2 * chance, pool.hidden_labels, -1)
-    found = diagnose(dataclasses.replace(pool, labels=labels))
-    assert found.domain_auc > found.domain_limit
-    assert "class alone does not explain" in found.verdict
-    assert any("class alone" in warning for warning in found.warnings)
-
-
-def test_a_class_nobody_labelled_is_suspected_when_it_lies_apart():
-    pool = blobs([60, 60, 60, 0], rows=800)
-    far = pool.examples.copy()
-    far[pool.hidden_labels == 3] += 4.0
-    found = diagnose(dataclasses.replace(pool, examples=far))
-    assert any("nobody labelled" in warning for warning in found.warnings)
-    assert not any("nobody labelled" in warning for warning in diagnose(blobs([60, 60, 60])).warnings)
-
-
 def test_memory_mapped_features_give_the_same_result(tmp_path):
     pool = blobs([40, 20, 10])
     np.save(tmp_path / "x.npy", pool.examples)
@@ -196,14 +176,6 @@ def test_classes_of_one_label_and_of_none_are_not_compared(biased):
     assert [c.name for c in found.extremes] == ["b", "a"]
     assert found.propensity_ratio == pytest.approx(2.5)
     assert found.separability == pytest.approx(0.0)  # as good as guessing one of the two
-
-
-@pytest.mark.parametrize(("rows", "limit"), [(20, 0.5 + 2.5 / np.sqrt(12 * 20)), (2000, 0.62)])
-def test_a_difference_that_chance_makes_is_not_suspicious(rows, limit):
-    random = np.random.default_rng(0)
-    x, others = (random.normal(size=(n, 3)).astype(np.float32) for n in (rows, 2000))
-    folds = np.arange(2000) % 5
-    assert domain_check(x, np.ones(rows), folds[:rows], others, folds).limit == pytest.approx(limit)
 
 
 def test_large_images_are_looked_at_by_the_means_of_squares():

@@ -65,7 +65,7 @@ def _diagnose(pool: Pool, labelled: Rows, unlabelled: Rows, repeats: int, seed: 
     if (counts == 1).any():
         tested = cross_fit(features, some_labelled, labels, some_unlabelled, random, hold_out_single=True)
     test = missing_at_random(tested, random)
-    domain, distance = _checks(features, fits[0], some_labelled, labels, some_unlabelled, shares.share, random)
+    domain, distance = _checks(features, some_labelled, labels, some_unlabelled, shares.share, random)
     right = np.mean([fit.labelled.argmax(1) == labels for fit in fits], axis=0)
     recall = np.bincount(labels, right) / counts
     several = counts >= ESTIMABLE  # a single label was trained on
@@ -147,7 +147,6 @@ def missing_at_random(fit: CrossFit, random: np.random.Generator, permutations: 
 
 def _checks(
     features: Features,
-    fit: CrossFit,
     labelled: Rows,
     labels: Rows,
     unlabelled: Rows,
@@ -157,9 +156,7 @@ def _checks(
     here = _sample(np.arange(len(labelled)), CHECK_ROWS, random)
     there = _sample(np.arange(len(unlabelled)), CHECK_ROWS, random)
     x, others = features[labelled[here]], features[unlabelled[there]]
-    domain = domain_check(
-        x, class_weights(labels[here], share), fit.fold_labelled[here], others, fit.fold_unlabelled[there]
-    )
+    domain = domain_check(x, labels[here], class_weights(labels[here], share), others)
     return domain, distance_check(x, class_weights(labels[here], share, least=2), others)
 
 

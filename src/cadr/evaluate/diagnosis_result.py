@@ -124,7 +124,7 @@ class Diagnosis:
         times = f"{ratio:.0f}" if ratio >= 9.5 else f"{ratio:.1f}"
         return (
             f"Labels are NOT missing at random ({p}): class {least.name} is labelled about {times} times less often "
-            f"than class {most.name}."
+            f"than class {most.name}, if the class alone decides."
         )
 
     def _meaning(self) -> str:
@@ -168,9 +168,12 @@ class Diagnosis:
         if self.other_than_class:
             found.append(self.other_than_class)
         if self.far_share > self.far_limit:
+            doubted = (self.checkable and self.separability < WEAK) or self.other_than_class
             found.append(
                 f"There may be a class that nobody labelled: {100 * self.far_share:.0f} % of the unlabelled rows are "
                 f"far from every label, where 10 % (at most {100 * self.far_limit:.0f} %) would be expected."
+                + " But what the warning before this one says may be the reason."
+                * bool(doubted)
             )
         return tuple(found)
 
