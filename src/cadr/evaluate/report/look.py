@@ -21,6 +21,7 @@ from cadr.evaluate.predictor import read_calibration
 from cadr.evaluate.report.run import Run
 from cadr.evaluate.run import averaged
 from cadr.evaluate.trained import trained
+from cadr.evaluate.unlabelled import spread, unlabelled
 from cadr.models.places import arriving, behind_middle
 from cadr.train.folder import RunFolder
 from cadr.train.inputs import Inputs
@@ -98,15 +99,14 @@ def look(run: Run, pool: Pool | None, model: nn.Module | None, device: str, rows
 
     labels = prepared.pool.labels
     stream = np.arange(len(labels)) if prepared.pool.stream is None else prepared.pool.stream
-    without = stream[labels[stream] == MISSING]
-    labelled = np.flatnonzero(labels != MISSING)
-    unlabelled = without[np.linspace(0, len(without) - 1, min(rows, len(without))).astype(np.int64)]
+    labelled, without = np.flatnonzero(labels != MISSING), unlabelled(prepared.pool)
+    looked_at = spread(without, rows)
 
     def logits(chosen: NDArray[np.int64]) -> Tensor:
         return _logits(network, inputs, inputs.examples[torch.from_numpy(chosen).to(prepared.device)], half)
 
     with arriving(behind_middle(network)) as features:
-        of_labelled, of_unlabelled = logits(labelled), logits(unlabelled)
+        of_labelled, of_unlabelled = logits(labelled), logits(looked_at)
     prior = torch.tensor(run.of("train")[-1]["prior"], dtype=torch.float64)
     propensity = class_propensity(
         torch.from_numpy(prepared.pool.counts).double(),
@@ -121,7 +121,7 @@ def look(run: Run, pool: Pool | None, model: nn.Module | None, device: str, rows
         part=prepared.judged_on,
         rows_of_part=prepared.validation,
         labelled=labelled,
-        unlabelled=unlabelled,
+        unlabelled=looked_at,
         num_unlabelled=len(without),
         on_labelled=_probabilities(of_labelled, calibration),
         on_unlabelled=_probabilities(of_unlabelled, calibration),
