@@ -99,12 +99,12 @@ def test_what_labels_of_ones_own_say_of_all_rows():
     added = columns(found)
     assert added == {
         WEIGHTED: {"cap": "75.0 ± 7.1", "cadr": "82.5 ± 3.5"},
-        OUTSIDE: {"cap": "b (2), a (1)", "cadr": "none"},
+        OUTSIDE: {"cap": "'b' (2), 'a' (1)", "cadr": "none"},
     }
     header, lines = table({"cap": own((90.0, 88.0)), "cadr": own((91.0, 89.0))}, "cap", added)
     assert header[1:4] == ["accuracy, %", "weighted, %", "geometric mean, %"]
     assert lines[0][1:4] == ["90.0", "75.0 ± 7.1", "88.0"]
-    assert (header[-1], lines[0][-1]) == ("shares outside", "b (2), a (1)")
+    assert (header[-1], lines[0][-1]) == ("shares outside", "'b' (2), 'a' (1)")
     weighted, shares = sentences(found)
     assert weighted.endswith("so that classes count as in all rows. Highest there: CADR with 82.5 %.")
     assert shares.startswith("Shares outside: classes (in so many seeds) whose predicted share")
@@ -113,6 +113,6 @@ def test_what_labels_of_ones_own_say_of_all_rows():
 def test_what_is_not_known_is_left_out():
     assert (columns({}), sentences({})) == ({}, [])  # a benchmark
     tested = {"cap": [OnAllRows(None, [])], "cadr": [OnAllRows(None, [*"abcde"])]}  # on a test set of one's own
-    assert columns(tested) == {OUTSIDE: {"cap": "none", "cadr": "a, b, c and 2 more"}}
+    assert columns(tested) == {OUTSIDE: {"cap": "none", "cadr": "'a', 'b', 'c' and 2 more"}}
     (shares,) = sentences(tested)
     assert shares.startswith("Shares outside: classes whose predicted share")

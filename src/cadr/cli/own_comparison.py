@@ -79,5 +79,5 @@ def _classes(runs: Sequence[OnAllRows]) -> str:
     counts = Counter(called for run in runs for called in run.outside).most_common()
     if not counts:
         return "none"
-    named = [called if len(runs) == 1 else f"{called} ({seeds})" for called, seeds in counts[:_NAMED]]
+    named = [repr(called) if len(runs) == 1 else f"{called!r} ({seeds})" for called, seeds in counts[:_NAMED]]
     return ", ".join(named) + (f" and {len(counts) - _NAMED} more" if len(counts) > _NAMED else "")
