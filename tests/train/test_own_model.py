@@ -1,12 +1,14 @@
 """A network of one's own that cannot be trained is refused in one sentence, before a run is begun."""
 
 import copy
+import dataclasses
 import threading
 
 import pytest
 import torch
 from torch import nn
 
+from cadr.cli.main import main
 from cadr.errors import ConfigError
 from cadr.train.own_model import check_own_model
 from tests.train import tiny
@@ -60,3 +62,25 @@ def test_it_is_called_as_in_training():
     check_own_model(mixed, 3, (4,), torch.device("cpu"), "bf16")
     with pytest.raises(ConfigError, match="Sequential cannot be called"):
         check_own_model(mixed, 3, (4,), torch.device("cpu"), "fp32")
+
+
+@pytest.mark.parametrize("command", [["evaluate"], ["export"], ["predict", "x.npy", "--out", "p.csv"]])
+def test_no_command_can_be_given_a_network_but_python_can(command, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    settings = dataclasses.replace(tiny.config(10, evaluations=1), model=None)
+    tiny.finish(settings, tmp_path / "run", model=Net())
+    assert main([command[0], "run", *command[1:]]) == 2
+    assert capsys.readouterr().err == (
+        "cadr: run was trained from Python with a network of its own, which has to be given again, in Python: "
+        "Predictor.load(run, model=…) predicts with it; evaluate_run, write_report and export_run take model=… too.\n"
+    )
+
+
+def test_nor_a_pool(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tiny.finish(tiny.config(10, evaluations=1), tmp_path / "run")
+    assert main(["evaluate", "run"]) == 2
+    assert capsys.readouterr().err == (
+        "cadr: clouds is neither a file or folder nor a benchmark; put it back where it was, or, if run was trained "
+        "from Python on a pool, give that again there: evaluate_run and write_report take pool=….\n"
+    )

@@ -15,13 +15,14 @@ from torch import Tensor, nn
 
 from cadr.config import Config
 from cadr.data.sources.blocks import Wanted
-from cadr.errors import CheckpointError, ConfigError
+from cadr.errors import CheckpointError
 from cadr.estimate.calibration import Calibration, uncalibrated
 from cadr.evaluate.trained import trained
 from cadr.train.folder import RunFolder
 from cadr.train.input_spec import InputSpec
 from cadr.train.loop import CALIBRATION
 from cadr.train.network import call, is_half
+from cadr.train.own_model import not_given
 from cadr.train.prepare import build_model, device_of
 from cadr.views import to_model
 
@@ -59,7 +60,7 @@ class Predictor:
         tensors, _ = trained(folder, "predict with")
         if model is None:
             if config.model is None:
-                raise ConfigError(f"{out} was trained with a module of its own; give it as model.")
+                raise not_given(out)
             model = build_model(config, len(spec.class_names), spec.model_shape)
         assert model is not None
         _load_average(out, model, tensors)

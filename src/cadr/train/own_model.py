@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -40,6 +41,14 @@ def check_own_model(
             f"{name} should return a logit for each of {num_classes} classes: expected (2, {num_classes}) for two "
             f"examples, got {tuple(found.shape)}."
         )
+
+
+def not_given(out: Path | str) -> ConfigError:
+    """Why nothing can be done with a run whose network is not there: no flag can name a module."""
+    return ConfigError(
+        f"{out} was trained from Python with a network of its own, which has to be given again, in Python: "
+        "Predictor.load(run, model=…) predicts with it; evaluate_run, write_report and export_run take model=… too."
+    )
 
 
 def _answer(model: nn.Module, x: Tensor, half: bool) -> Tensor:

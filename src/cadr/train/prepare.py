@@ -22,7 +22,7 @@ from cadr.errors import ConfigError, DataError
 from cadr.models import MLP, MODELS, choose
 from cadr.train.auxiliary import widen
 from cadr.train.folder import RunFolder
-from cadr.train.own_model import check_own_model
+from cadr.train.own_model import check_own_model, not_given
 from cadr.train.whereabouts import located
 
 
@@ -66,7 +66,16 @@ def restore(folder: RunFolder, pool: Pool | None, model: nn.Module | None, devic
     config = folder.config()
     if config is None:
         raise ConfigError(f"{folder.path} is not a run: it holds no config.toml.")
-    return _open(located(config, folder.path), folder, pool, model, device)
+    if config.model is None and model is None:
+        raise not_given(folder.path)
+    config = located(config, folder.path)
+    if pool is None and config.data not in BENCHMARKS and not at_home(config.data).exists():
+        raise DataError(
+            f"{config.data} is neither a file or folder nor a benchmark; put it back where it was, or, if "
+            f"{folder.path} was trained from Python on a pool, give that again there: evaluate_run and write_report "
+            "take pool=…."
+        )
+    return _open(config, folder, pool, model, device)
 
 
 def _open(config: Config, folder: RunFolder, pool: Pool | None, model: nn.Module | None, device: str) -> Prepared:
