@@ -5,8 +5,8 @@
 Labels of scikit-learn's digits (1,797 images) and of Fashion-MNIST (6,000 images drawn anew for each seed, found under
 --root; Debian's dataset-fashion-mnist puts it under /usr/share/datasets), 64 principal components each, are made to
 miss by class: at most 50 of a class are kept, γ times fewer of the rarest. "Theirs" are the figures of the study that
-the method comes from. Seeds start at 20,000: whatever was chosen by trying was chosen on smaller ones. How long large
-data take is measured by diagnosis_speed.py.
+the method comes from. Seeds start at 20,000: whatever was chosen by trying was chosen on smaller ones. The checks
+of the assumptions are measured by diagnosis_checks.py, and how long large data take by diagnosis_speed.py.
 """
 
 from __future__ import annotations
@@ -35,12 +35,11 @@ from cadr.evaluate.diagnosis_result import ALPHA, ESTIMABLE
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.diagnosis_draws import by_chance, by_count, by_features, read
+from benchmarks.diagnosis_draws import by_chance, by_count, read
 from benchmarks.diagnosis_table import CELLS, show
 
 FIRST_SEED = 20_000
 N_MAX = 50
-GAMMAS = (1, 5, 20)  # of the checks
 RANDOM = (100, 200, 500)  # labels missing at random
 SCARCE = (40, 80)  # labels missing at random, of classes so unequal that most draws have single labels
 TAIL = 20  # how many times the rarest class is rarer than the commonest, then
@@ -70,7 +69,7 @@ def fits_of(
 
 
 def cell(data: Data, gamma: int, tail: bool, seed: int) -> dict[str, Any]:
-    """One draw: errors in percentage points, which intervals cover, what the test and the checks say."""
+    """One draw: errors in percentage points, which intervals cover, what the test says."""
     made, truth = by_count(data.pool, ceilings(N_MAX, gamma, 10), seed, 20.0 if tail else 1.0)
     diagnosis = diagnose(made, seed=seed)
     random = np.random.default_rng(seed)
@@ -88,9 +87,6 @@ def cell(data: Data, gamma: int, tail: bool, seed: int) -> dict[str, Any]:
         "largest_error": error.max(),
         "covered": covered,
         "rejected": not diagnosis.missing_at_random,
-        "auc": diagnosis.domain_auc,
-        "warned": diagnosis.domain_auc > diagnosis.domain_limit,
-        "far": diagnosis.far_share > diagnosis.far_limit,
         **{name: 100 * np.abs(q - truth).mean() for name, q in estimates.items()},
     }
 
@@ -103,19 +99,6 @@ def bbse(fit: CrossFit, y: np.ndarray) -> np.ndarray:
     predicted = np.bincount(fit.unlabelled.argmax(1), minlength=classes) / len(fit.unlabelled)
     share = np.maximum(np.linalg.lstsq(joint, predicted, rcond=None)[0] * np.bincount(y) / len(y), 0.0)
     return np.asarray(share / share.sum())
-
-
-def check(data: Data, gamma: int, seed: int) -> dict[str, Any]:
-    """One draw with missingness that depends on x as well, and one with a class that nobody labelled."""
-    counts = ceilings(N_MAX, gamma, 10)
-    violated = diagnose(by_features(data.pool, counts, seed), seed=seed)
-    counts[seed % 10] = 0
-    unlabelled = diagnose(by_count(data.pool, counts, seed)[0], seed=seed)
-    return {
-        "auc": violated.domain_auc,
-        "warned": violated.domain_auc > violated.domain_limit,
-        "far": unlabelled.far_share > unlabelled.far_limit,
-    }
 
 
 def rejects(made: Pool, seed: int) -> bool:
@@ -164,7 +147,6 @@ class Run:
 
     def __call__(self, sets: list[Data]) -> dict[str, Any]:
         cells = {(d.name, *at): self.over_seeds(self.seeds, cell, d, *at) for d in sets for at in CELLS}
-        checks = {(d.name, gamma): self.over_seeds(self.seeds, check, d, gamma) for d in sets for gamma in GAMMAS}
         tests = {}
         for d in sets:
             for n in RANDOM:
@@ -178,13 +160,8 @@ class Run:
                     label = f"{n}, γ = {gamma}, {how}"
                     tests[d.name, gamma, label] = self.over_seeds(self.test_seeds, work, d, size, gamma)
         seconds = self.over_seeds(5, seconds_of, sets[-1])
-        done = {at: [f.result() for f in futures] for at, futures in _announced(cells)}
         return {
-            "cells": [cell_record(at, draws) for at, draws in done.items()],
-            "checks": [
-                check_record(at, [f.result() for f in futures], done[(*at, False)])
-                for at, futures in _announced(checks)
-            ],
+            "cells": [cell_record(at, [f.result() for f in futures]) for at, futures in _announced(cells)],
             "test": [
                 {
                     "dataset": name,
@@ -220,26 +197,9 @@ def cell_record(at: tuple[str, int, bool], draws: list[dict[str, Any]]) -> dict[
         "seeds": len(draws),
         **_means([{k: v for k, v in draw.items() if k != "covered"} for draw in draws]),
         "error_standard_error": _rounded(np.std(errors, ddof=1) / np.sqrt(len(errors))),
-        "largest_auc": _rounded(max(draw["auc"] for draw in draws)),
         "covered": _rounded(np.mean([inside for _, inside, _ in shown])),
         "width": _rounded(np.mean([width for *_, width in shown])),
         "coverage_by_labels": {k: [int(np.sum(v)), len(v)] for k, v in sorted(by_labels.items())},
-    }
-
-
-def check_record(at: tuple[str, int], wrong: list[dict[str, Any]], right: list[dict[str, Any]]) -> dict[str, Any]:
-    return {
-        "dataset": at[0],
-        "gamma": at[1],
-        "seeds": len(wrong),
-        **{
-            f"{name}_auc": [_rounded(f([draw["auc"] for draw in draws])) for f in (np.mean, min, max)]
-            for name, draws in (("holds", right), ("violated", wrong))
-        },
-        "holds_warned": _rounded(np.mean([draw["warned"] for draw in right])),
-        "violated_warned": _rounded(np.mean([draw["warned"] for draw in wrong])),
-        "unlabelled_class_found": _rounded(np.mean([draw["far"] for draw in wrong])),
-        "unlabelled_class_imagined": _rounded(np.mean([draw["far"] for draw in right])),
     }
 
 

@@ -1,4 +1,4 @@
-"""Real data whose labels are made to miss: by class, by features as well, or at random."""
+"""Data whose truth is known and whose labels are made to miss: by class, by features as well, or at random."""
 
 from __future__ import annotations
 
@@ -70,6 +70,42 @@ def by_features(pool: Pool, counts: np.ndarray, seed: int) -> Pool:
         z = (first[rows] - first[rows].mean()) / first[rows].std()
         chosen.append(rows[np.argsort(-(STRENGTH * z + random.gumbel(size=len(rows))))[:n]])
     return _labelled(made, np.concatenate(chosen))
+
+
+def table(name: str, seed: int) -> Pool:
+    """All labels known: a table of scikit-learn, or one drawn for this seed, features at unit scale."""
+    random = np.random.default_rng([seed, 2])
+    if name in ("wine", "breast cancer"):
+        from sklearn.datasets import load_breast_cancer, load_wine
+
+        x, y = (load_wine if name == "wine" else load_breast_cancer)(return_X_y=True)
+    elif name == "Gaussian classes":
+        y = random.integers(0, 3, 1500)
+        x = random.normal(size=(1500, 6)) + 1.8 * np.eye(3, 6)[y]
+    else:
+        y, angle = random.integers(0, 2, 1500), random.uniform(0, 2 * np.pi, 1500)
+        radius = np.where(y == 0, 1.0, 2.2) + 0.25 * random.normal(size=1500)
+        x = np.column_stack([radius * np.cos(angle), radius * np.sin(angle), random.normal(size=(1500, 2))])
+    x = ((x - x.mean(0)) / x.std(0)).astype(np.float32)
+    return Pool(x, y.astype(np.int64), tuple(map(str, range(int(y.max()) + 1))), name, hidden_labels=y.astype(np.int64))
+
+
+def by_rates(pool: Pool, labels: int, gamma: float, by_feature: bool, seed: int) -> Pool:
+    """About so many labels, row by row, γ times fewer of the last class; but one of each class at least.
+
+    If a feature decides as well, the upper half of each class in the first column is labelled twelve times as often.
+    """
+    assert pool.hidden_labels is not None
+    truth, first = pool.hidden_labels, pool.examples[:, 0]
+    rate = np.geomspace(1.0, 1.0 / gamma, pool.num_classes)[truth]
+    if by_feature:
+        middle = np.array([np.median(first[truth == c]) for c in range(pool.num_classes)])
+        rate = rate * np.where(first > middle[truth], 1.85, 0.15)
+    random = np.random.default_rng([seed, labels, int(gamma), by_feature])
+    while True:
+        chosen = np.flatnonzero(random.random(len(truth)) < rate * labels / rate.sum())
+        if len(np.unique(truth[chosen])) == pool.num_classes:
+            return _labelled(pool, chosen)
 
 
 def _unlabelled(pool: Pool, seed: int, tail: float = 1.0) -> tuple[Pool, np.ndarray]:

@@ -1,4 +1,4 @@
-"""The table of a diagnosis record, ours beside the figures of the study that the method comes from."""
+"""The tables of the diagnosis records, ours beside the figures of the study that the method comes from."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ THEIRS: dict[str, Any] = {
 
 
 def show(record: dict[str, Any]) -> None:
-    for part in (_cells, _parts, _coverage, _test, _checks, _seconds):
+    for part in (_cells, _parts, _coverage, _test, _seconds):
         print("\n".join(part(record)), end="\n\n")
 
 
@@ -78,24 +78,21 @@ def _test(record: dict[str, Any]) -> Iterator[str]:
     yield f"power, theirs: {THEIRS['power']}"
 
 
-def _checks(record: dict[str, Any]) -> Iterator[str]:
-    yield "AUC of the domain classifier (mean, range), and how often the check warns"
-    yield f"{'data':14}{'γ':>3}{'class decides':>28}{'features decide too':>28}"
+def show_checks(record: dict[str, Any]) -> None:
+    print(
+        "How often the checks warn: more than the class decides; a class that nobody labelled; and how often the test"
+    )
+    print("test rejects while the first is silent")
+    print(f"{'data':18}{'γ':>3}  {'what decides':24}{'AUC (range)':>24}{'more':>6}{'far':>5}{'silent':>8}{'of':>5}")
     for row in record["checks"]:
-        holds, violated = (
-            f"{row[name][0]:.3f} ({row[name][1]:.3f} to {row[name][2]:.3f})" for name in ("holds_auc", "violated_auc")
+        auc = f"{row['auc'][0]:.3f} ({row['auc'][1]:.3f} to {row['auc'][2]:.3f})"
+        print(
+            f"{row['dataset']:18}{row['gamma'] or '':>3}  {row['decides']:24}{auc:>24}{row['warned']:6}{row['far']:5}"
+            f"{row['unqualified']:8}{row['of']:5}"
         )
-        warned = f"warns {row['holds_warned']:.2f} / {row['violated_warned']:.2f}"
-        yield f"{row['dataset']:14}{row['gamma']:3}{holds:>28}{violated:>28}  {warned}"
-    yield f"theirs: {THEIRS['domain_auc']}"
-    yield ""
-    yield "A class nobody labelled is found, by the share of rows far from any label"
-    for row in record["checks"]:
-        theirs = THEIRS["unlabelled_class_found"].get(row["gamma"], "–")
-        yield (
-            f"{row['dataset']:14}{row['gamma']:3}  found {row['unlabelled_class_found']:.2f} (theirs {theirs}), "
-            f"suspected without reason {row['unlabelled_class_imagined']:.2f}"
-        )
+    print(f"AUC, theirs: {THEIRS['domain_auc']}")
+    found = ", ".join(f"{share} with γ = {gamma}" for gamma, share in THEIRS["unlabelled_class_found"].items())
+    print(f"a class without labels found, theirs: {found}")
 
 
 def _seconds(record: dict[str, Any]) -> Iterator[str]:
