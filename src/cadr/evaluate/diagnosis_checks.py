@@ -52,7 +52,7 @@ def domain_check(x: Matrix, labels: Rows, weights: Floats, others: Matrix) -> Ch
     sides = np.concatenate([weights / weights.sum(), np.full(len(others), 1.0 / len(others))]) / 2.0
     groups = np.concatenate([labels, np.full(len(others), labels.max() + 1)])
     labelled = np.arange(len(groups)) < len(x)
-    scores = left_out_scores(np.concatenate([x, others]).astype(np.float64), sides, groups, labelled)
+    scores = left_out_scores(np.concatenate([x, others], dtype=np.float64), sides, groups, labelled)
     chance = np.sqrt(1.0 / (12.0 * effective_size(weights)))
     auc = float(roc_auc_score(labelled, scores, sample_weight=sides))
     return Check(auc, max(SUSPICIOUS_AUC, 0.5 + DOMAIN_SURPRISE * float(chance)))
