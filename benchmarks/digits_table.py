@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from benchmarks.cells import EMPTY, Record, markdown, mean_and_sd, power
 
-_SAID_ELSEWHERE = ("target", "steps", "evaluations")  # by the row's label and by its table's heading
+from cadr.words import counted
+
+_SAID_ELSEWHERE = ("target", "beta", "steps", "evaluations")  # by the row's label and by its table's heading
 
 
 def digits(rivals: Record) -> str:
@@ -21,8 +23,9 @@ def digits(rivals: Record) -> str:
         "Accuracy (median of the last 10 evaluations) / geometric mean of the recalls (last evaluation), in %, "
         f"{over}, on 530 balanced test images; batches of {shared['batch']} labelled and "
         f"{shared['batch'] * shared['ratio']} unlabelled images and the same small network for all. {runs} runs on a "
-        f"CPU ({rivals['processor']}); the last command made {made['runs']} of them in {made['minutes']:.0f} minutes, "
-        f"{made['processes']} at a time. *Cost* is a step's processor time over FixMatch's, *images* how many it "
+        f"CPU ({rivals['processor']}); the last command made {made['runs']} of them in "
+        f"{counted(round(made['minutes']), 'minute')}, {made['processes']} at a time. *Cost* is a step's "
+        "processor time over FixMatch's, *images* how many it "
         "passes through the network. Reversed: the nines have most labels, not the noughts. Written from "
         "[rivals.json](rivals.json), which `python benchmarks/rivals.py` makes."
     )

@@ -106,6 +106,7 @@ ROWS = (
     Row("cai", "+ CAI"),
     Row("cap_cai", "+ CAP + CAI"),
     Row("cadr", "+ CADR"),
+    Row("cadr", "+ CADR, β = 1", {"beta": 1.0}),
     Row("cadr_reweighting", "+ CADR, re-weighted"),
     Row("cadr_resampling", "+ CADR, re-sampled"),
     Row("cadr_logit_adjustment", "+ CADR, LA loss"),
