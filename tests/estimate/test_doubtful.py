@@ -17,8 +17,8 @@ def plain(layers, labels, predicted):
         votes = []
         for seen, others in layers:
             k = max(10, len(others) // (50 * predicted.shape[1]))
-            standard = [(x - others.mean(0)) / others.std(0) for x in (seen[i], *others)]
-            cosines = [standard[0] @ b / np.linalg.norm(standard[0]) / np.linalg.norm(b) for b in standard[1:]]
+            one, rest = ((x - others.mean(0)) / others.std(0) for x in (seen[i], others))
+            cosines = [one @ b / np.linalg.norm(one) / np.linalg.norm(b) for b in rest]
             votes.append(predicted[np.argsort(cosines)[-k:]].mean(0))
         names = np.mean(votes, axis=0)
         around.append(names)
