@@ -1,12 +1,15 @@
 """`cadr predict` on data that have labels: it compares them."""
 
 import json
+from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cadr.cli.main import main
-from cadr.evaluate.predict import predict_file
+from cadr.cli.predict import _compared
+from cadr.evaluate.predict import Predicted, predict_file
 from tests.data.loose import open_data
 from tests.evaluate.own_runs import COLUMNS, NAMES, TINY, by_hand, read_csv, table, write_csv, write_images
 
@@ -126,3 +129,8 @@ def test_with_none_held_out_all_labels_were_trained_on(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "Of 20 labels that it was trained on it disagrees with" in said
     assert "held out the model disagrees" not in said
+
+
+def test_the_command_that_shows_more_can_be_copied():
+    found = Predicted(9, 3, 1, Counter(), {}, "", {}, None)
+    assert _compared(found, Path("my run"))[-1].endswith("see cadr report 'my run'.")

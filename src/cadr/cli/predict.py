@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from argparse import Namespace
@@ -83,13 +84,14 @@ def run(namespace: Namespace) -> int:
 def _compared(found: Predicted, run: Path) -> list[str]:
     """What to make of labels that the model disagrees with, and of those that it does not."""
     look = ": look at the rows whose `disagrees` is yes, the most probable first"
+    report = f"cadr report {shlex.quote(str(run))}"  # to be copied into a shell
     if found.held_out is None:
         where = look if found.disagreements else ""
         said = [f"Of {counted(found.labelled, 'label')} the model disagrees with {found.disagreements:,}{where}."]
         if found.lacking:
             lacking = listed(list(found.lacking))
             said.append(f"Among them are {found.lacking.total():,} whose label is no class of the model: {lacking}.")
-        return [*said, f"A label that it was trained on it repeats, right or wrong: for such see cadr report {run}."]
+        return [*said, f"A label that it was trained on it repeats, right or wrong: for such see {report}."]
     held_out, wrong = found.held_out
     said = []
     if held_out:
@@ -99,7 +101,7 @@ def _compared(found: Predicted, run: Path) -> list[str]:
         *said,
         f"Of {counted(found.labelled - held_out, 'label')} that it was trained on it disagrees with "
         f"{found.disagreements - wrong:,}, but it repeats such labels whether they are right or wrong: "
-        f"cadr report {run} shows which may be wrong.",
+        f"{report} shows which may be wrong.",
     ]
 
 
