@@ -23,8 +23,9 @@ def run(namespace):
         signal.raise_signal(int(sys.argv[1]))
 
 recipes.run = run
-if sys.argv[2] == "nohup":
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+# As a terminal leaves them: the tests themselves may be run under nohup, or in the background of a script.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_IGN if sys.argv[2] == "nohup" else signal.SIG_DFL)
 sys.exit(main(["recipes"]))
 """
 
