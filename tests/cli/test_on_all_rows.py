@@ -101,6 +101,17 @@ def test_nothing_is_said_of_labels_that_were_taken_away(tmp_path, capsys):
     assert "contradict" not in said
 
 
+def test_test_labels_are_not_weighted(tmp_path, capsys):
+    """They are no part of the labels, and nobody says that they are biased; predicted shares are looked at."""
+    x, y = arrays()
+    np.savez(tmp_path / "mine.npz", x=x, y=y, x_test=x[:50], y_test=np.arange(50) % 10 // 9)
+    flags = [*TOLD, *RUN, "--steps", "60", "--out", str(tmp_path / "run")]
+    assert main(["train", str(tmp_path / "mine.npz"), *flags]) == 0
+    said = capsys.readouterr().out
+    assert "1/propensity" not in said
+    assert CONTRADICTED in said
+
+
 def test_nothing_is_said_where_data_are_gone(misled, folder, tmp_path, capsys):
     (folder / "mine.npz").rename(folder / "elsewhere.npz")
     try:

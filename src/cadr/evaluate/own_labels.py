@@ -38,11 +38,11 @@ class OwnLabels:
 
     @staticmethod
     def of(config: Config, pool: Pool | None = None, diagnosis: Diagnosis | None = None) -> OwnLabels | None:
-        """None of a benchmark and of labels that were taken away, whose truth is known, and without a diagnosis.
+        """None of a benchmark, and where nothing can be diagnosed: a protocol takes labels from data that have them all.
 
         Nor are there any of data that are gone. `pool` and `diagnosis` are given where they are there already.
         """
-        if not is_own(config) or config.protocol is not None or config.source.split is not None:
+        if not is_own(config):
             return None
         if pool is None:
             try:
