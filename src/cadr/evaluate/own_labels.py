@@ -38,7 +38,7 @@ class OwnLabels:
 
     @staticmethod
     def of(config: Config, pool: Pool | None = None, diagnosis: Diagnosis | None = None) -> OwnLabels | None:
-        """None of a benchmark, and where nothing can be diagnosed: a protocol takes labels from data that have them all.
+        """None of a benchmark, nor where nothing can be diagnosed: a protocol takes labels from data that have all.
 
         Nor are there any of data that are gone. `pool` and `diagnosis` are given where they are there already.
         """
