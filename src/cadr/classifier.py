@@ -26,7 +26,7 @@ from cadr.config import Config
 from cadr.data.pool import MISSING, Pool
 from cadr.data.sources.arrays import as_examples, merging
 from cadr.errors import CadrWarning, DataError
-from cadr.evaluate.outside import is_weak, outside
+from cadr.evaluate.outside import outside
 from cadr.evaluate.predictor import Predictor
 from cadr.evaluate.target import Target, diagnosed_target, takes_target
 from cadr.known_labels import known_labels
@@ -154,7 +154,7 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         yield from (record["message"] for record in self.history_ if "message" in record)
         if self.diagnosis_ is None:
             return
-        if is_weak(self.diagnosis_):
+        if self.diagnosis_.weak:
             yield _UNCHECKED
         if contradiction := outside(self.diagnosis_, shares.tolist()):
             yield contradiction

@@ -19,6 +19,7 @@ from cadr.evaluate.diagnosis_checks import Check, class_weights, distance_check,
 from cadr.evaluate.diagnosis_crossfit import CrossFit, cross_fit
 from cadr.evaluate.diagnosis_features import Features, fit_features
 from cadr.evaluate.diagnosis_result import ESTIMABLE, ClassDiagnosis, Diagnosis, flag_of
+from cadr.evaluate.unlabelled import unlabelled
 from cadr.needed import needed
 
 Rows = NDArray[np.int64]
@@ -88,18 +89,15 @@ def _diagnose(pool: Pool, labelled: Rows, unlabelled: Rows, repeats: int, seed: 
 
 def _parts(pool: Pool) -> tuple[Rows, Rows]:
     """Rows with a label, and rows of the stream without one."""
-    missing = pool.labels == MISSING
-    labelled = np.flatnonzero(~missing)
-    stream = np.arange(len(missing)) if pool.stream is None else pool.stream
-    unlabelled = stream[missing[stream]]
+    labelled, without = np.flatnonzero(pool.labels != MISSING), unlabelled(pool)
     if len(labelled) == 0:
         raise DataError(f"{pool.name}: every label is missing; label some rows of each class first")
-    if len(unlabelled) == 0:
+    if len(without) == 0:
         raise DataError(
             f"{pool.name}: no label is missing, so there is nothing to diagnose; "
             "expected rows whose label is blank or −1 (a benchmark needs --split)"
         )
-    if len(unlabelled) == 1:
+    if len(without) == 1:
         raise DataError(f"{pool.name}: a single label is missing, and one row says nothing of how labels go missing")
     used = np.flatnonzero(pool.counts)
     if len(used) < 2:
@@ -111,7 +109,7 @@ def _parts(pool: Pool) -> tuple[Rows, Rows]:
         raise DataError(
             f"{pool.name}: no class has more than one label, which is too few to check a classifier on; label more rows"
         )
-    return labelled, unlabelled
+    return labelled, without
 
 
 def _sample(rows: Rows, limit: int, random: np.random.Generator) -> Rows:

@@ -91,6 +91,11 @@ class Diagnosis:
         return (self.balanced_accuracy - guess) / (1.0 - guess)
 
     @property
+    def weak(self) -> bool:
+        """Whether a linear classifier hardly tells the classes apart, so that shares and propensities are no good."""
+        return self.checkable and self.separability < WEAK
+
+    @property
     def extremes(self) -> tuple[ClassDiagnosis, ClassDiagnosis] | None:
         """The classes labelled least and most often, among those that can be estimated."""
         known = [c for c in self.classes if c.propensity is not None]
@@ -130,7 +135,7 @@ class Diagnosis:
     def _meaning(self) -> str:
         if not self.checkable:
             return "But only one class has more than one label, so nothing of this could be checked: label more rows."
-        if self.separability < WEAK:
+        if self.weak:
             return "But the classes can hardly be told apart from these features: do not trust the estimates below."
         if self.domain_auc > self.domain_limit:
             return "But the class alone does not explain which rows are labelled: take the estimates below as a hint."
@@ -160,7 +165,7 @@ class Diagnosis:
             )
         if names["few"]:
             found.append(f"Under {ENOUGH} labels, intervals may be too narrow: {_listed(names['few'])}.")
-        if self.checkable and self.separability < WEAK:
+        if self.weak:
             found.append(
                 f"Weak separability: a linear classifier finds {100 * self.balanced_accuracy:.0f} % of a class on "
                 "average, so shares and propensities cannot be trusted. Better features help, such as embeddings."
@@ -168,7 +173,7 @@ class Diagnosis:
         if self.other_than_class:
             found.append(self.other_than_class)
         if self.far_share > self.far_limit:
-            doubted = (self.checkable and self.separability < WEAK) or self.other_than_class
+            doubted = self.weak or self.other_than_class
             found.append(
                 f"There may be a class that nobody labelled: {100 * self.far_share:.0f} % of the unlabelled rows are "
                 f"far from every label, where 10 % (at most {100 * self.far_limit:.0f} %) would be expected."

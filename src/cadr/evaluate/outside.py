@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cadr.evaluate.at_once import share_intervals
-from cadr.evaluate.diagnosis_result import WEAK, Diagnosis
+from cadr.evaluate.diagnosis_result import Diagnosis
 
 _NAMED = 5  # classes in a sentence
 
@@ -31,17 +31,12 @@ class Outside(NamedTuple):
         return f"{self.name!r} {_written(self.share)} % (estimated {_written(self.low)} to {_written(self.high)} %)"
 
 
-def is_weak(diagnosis: Diagnosis) -> bool:
-    """Whether a linear classifier hardly tells the classes apart, so that shares and propensities are no good."""
-    return diagnosis.checkable and diagnosis.separability < WEAK
-
-
 def classes_outside(diagnosis: Diagnosis, shares: Sequence[float]) -> list[Outside]:
     """Of `shares`, those predicted of the unlabelled rows in the order of the classes. A row more or less is nothing.
 
     None where the diagnosis is weak.
     """
-    if is_weak(diagnosis):
+    if diagnosis.weak:
         return []
     found = []
     for c, share, interval in zip(diagnosis.classes, shares, share_intervals(diagnosis), strict=True):

@@ -12,7 +12,7 @@ from cadr.data import BENCHMARKS
 from cadr.data.pool import Pool
 from cadr.errors import CadrError
 from cadr.evaluate.diagnosis_result import Diagnosis
-from cadr.evaluate.outside import Outside, classes_outside, is_weak, outside
+from cadr.evaluate.outside import Outside, classes_outside, outside
 from cadr.evaluate.predictor import Predictor
 from cadr.evaluate.target import diagnosed_target
 from cadr.evaluate.unlabelled import spread, unlabelled
@@ -50,7 +50,7 @@ class OwnLabels:
             except (CadrError, OSError):
                 return None
         diagnosis = diagnosis or diagnosed_target(pool).diagnosis
-        return None if diagnosis is None or is_weak(diagnosis) else OwnLabels(pool, diagnosis)
+        return None if diagnosis is None or diagnosis.weak else OwnLabels(pool, diagnosis)
 
     def weighted(self, evaluation: Record) -> float | None:
         return weighted(evaluation, [c.propensity for c in self.diagnosis.classes])

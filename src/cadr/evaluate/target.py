@@ -12,7 +12,7 @@ from cadr.data.pool import Pool
 from cadr.data.reason import listed
 from cadr.errors import DataError
 from cadr.evaluate.at_once import share_intervals
-from cadr.evaluate.diagnosis_result import WEAK, Diagnosis
+from cadr.evaluate.diagnosis_result import Diagnosis
 
 _DIGITS = 4
 _DIAGNOSED = "as cadr diagnose estimates them"
@@ -60,7 +60,7 @@ def diagnosed_target(pool: Pool) -> Target:
 
 def _by(diagnosis: Diagnosis, of_images: bool) -> Target:
     unknown = [c.name for c in diagnosis.classes if c.prior is None]
-    if of_images and diagnosis.checkable and diagnosis.separability < WEAK:
+    if of_images and diagnosis.weak:
         return Target(None, "a linear classifier hardly tells them apart, so that their shares cannot be estimated")
     if _may_be_equal(diagnosis):
         return Target(None, "the labels do not refute it")

@@ -14,6 +14,7 @@ import numpy as np
 from cadr.data.pool import MISSING
 from cadr.evaluate.report.examples import called, picture
 from cadr.evaluate.report.look import Look
+from cadr.evaluate.unlabelled import spread
 
 CLASSES = 12  # that are shown, of those with the fewest labels
 LABELLED, PREDICTED = 3, 6  # pictures of each
@@ -56,15 +57,11 @@ def named(look: Look, names: tuple[str, ...]) -> list[Named]:
                 int(counts[c]),
                 _shown(look, labelled[:LABELLED]),
                 len(of_class),
-                _shown(look, _spread(surest[: (len(surest) + 1) // 2], PREDICTED)),
+                # of the surer half, for the surest alone may all look alike
+                _shown(look, spread(surest[: (len(surest) + 1) // 2], PREDICTED)),
             )
         )
     return found
-
-
-def _spread(rows: np.ndarray, most: int) -> np.ndarray:
-    """At most so many, evenly spread: the surest alone may all look alike."""
-    return rows[np.unique(np.linspace(0, len(rows) - 1, most).astype(np.int64))] if len(rows) > most else rows
 
 
 def _shown(look: Look, rows: np.ndarray) -> list[Shown]:
