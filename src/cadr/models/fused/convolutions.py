@@ -41,7 +41,7 @@ class _Cut:
 def _cut(side: int, inputs: int, outputs: int) -> _Cut:
     if (side, inputs, outputs) in _WARPGROUP_CUTS:
         rows, teams = _WARPGROUP_CUTS[side, inputs, outputs]
-        tile = inputs // 8 * plane_bytes((rows + 2) * side // 8 * 160, inputs)
+        tile = inputs // 8 * plane_bytes((rows + 2) * (side + 2) * 16, inputs)
         return _Cut(
             tuple(KERNELS / name for name in ("common.cuh", "warpgroup.cuh", "conv_warpgroup.cu")),
             "conv_warpgroup",

@@ -13,8 +13,12 @@ __device__ __forceinline__ uint4 read_joined(uint4 first, uint4 second, uint4 th
 // A 3×3 convolution, stride 1, with what surrounds it folded in: see conv.cu, whose results and arguments these are.
 //
 // One persistent block a multiprocessor holds the weights in shared memory. Its TEAMS, a warpgroup each, take tiles of TH
-// image rows, from memory to memory: while one waits for memory another multiplies. A team multiplies 64 pixels at a time
-// by the weights of each tap; a tap is an offset into the tile.
+// image rows, from memory to memory: while one waits for memory another multiplies. A tap is an offset into the tile.
+//
+// What limits these kernels is how much shared memory is read. With few outputs most of it are pixels. Then a warp takes 16
+// of them side by side in MT rows, one below the other: what row r shows to the tap below is what row r + 1 shows to the tap
+// above, so what is once in registers serves up to three taps. With more outputs most of it are weights, and nothing is
+// gained by that: a team multiplies squares of 8 × 8 pixels as they lie in the tile.
 //
 // JOINED reads the gradient that comes out of the unit behind, skip included.
 template <int CI, int CO, int S, int TH, int TEAMS, int HOW, bool BACKWARD, bool RESIDUAL, bool KEEP>
@@ -30,15 +34,16 @@ conv_warpgroup(const uint4* __restrict__ input,      // (N, S, S, CI): z, the pl
                uint4* __restrict__ kept,             // (N, S, S, CI): what was rebuilt, where KEEP
                double* totals, int* arrived, float* table, const float* weight, const float* bias, float* running_mean,
                float* running_var, float* grad_weight, float* grad_bias, int images, double eps, double momentum) {
-    constexpr int TEAM = 128, VECTORS = CI / 8, RUNS = S / 8, ROW = S * VECTORS;  // ROW: vectors of 16 bytes
-    constexpr int ROW_BYTES = RUNS * RUN, PLANE = plane_bytes((TH + 2) * ROW_BYTES, CI), TILE_BYTES = VECTORS * PLANE;
+    constexpr int TEAM = 128, VECTORS = CI / 8, ROW = S * VECTORS;  // ROW: vectors of 16 bytes
+    constexpr int ROW_BYTES = (S + 2) * 16, PLANE = plane_bytes((TH + 2) * ROW_BYTES, CI), TILE_BYTES = VECTORS * PLANE;
     constexpr int W_TAP = CO * CI * 2, W_BYTES = 9 * W_TAP;
-    constexpr int MT = TH * S / 64;          // 64 pixels each
+    constexpr int MT = TH * S / 64, KS = CI / 16;  // 64 pixels each
+    constexpr bool IN_REGISTERS = CO == 32;
     constexpr int NC = CO / 32, LC = 8 * NC;  // a lane owns eight neighbouring channels of every 32
     constexpr int STEP = TEAM / ROW, LOADS = (TH + 2 + STEP - 1) / STEP;  // rows a pass, passes
     constexpr int BATCHES = HOW == JOINED && CO > 32 ? 2 : 1;  // registers hold no more
     constexpr int EACH = (LOADS + BATCHES - 1) / BATCHES;      // loads under way at a time
-    static_assert(TEAM % ROW == 0 && TH * S % 64 == 0 && CO % 32 == 0 && CI % 16 == 0, "");
+    static_assert(TEAM % ROW == 0 && TH == 8 && CO % 32 == 0 && CI % 16 == 0, "");
     extern __shared__ __align__(128) unsigned char shared[];
     const int thread = threadIdx.x % TEAM, lane = threadIdx.x % 32, warp = thread / 32;
     const int team = __shfl_sync(~0u, threadIdx.x / TEAM, 0);
@@ -76,10 +81,12 @@ conv_warpgroup(const uint4* __restrict__ input,      // (N, S, S, CI): z, the pl
 
     // Where this thread's vectors lie: always the same column and plane, and rows r0, r0 + STEP, ...
     const int r0 = STEP == 1 ? 0 : thread / ROW, place = thread % ROW, plane = place % VECTORS, column = place / VECTORS;
-    unsigned char* own = tile + plane * PLANE + r0 * ROW_BYTES + column / 8 * RUN + (column % 8 + 1) * 16;
-    const bool left = column % 8 == 0 && column > 0, right = column % 8 == 7 && column < S - 1;
-    const int twin = left ? -32 : 32;  // from here to the same pixel as its neighbouring run's neighbour
-    const u64 a_first = descriptor(shared_address(tile), PLANE, RUN);
+    unsigned char* own = tile + plane * PLANE + r0 * ROW_BYTES + (column + 1) * 16;
+    // Of the pixels that a warp multiplies: the first, and the distances of 64 and of eight pixels.
+    const int first_row = IN_REGISTERS ? warp / (S / 16) * MT : 2 * warp, first_column = IN_REGISTERS ? warp % (S / 16) * 16 : 0;
+    constexpr int NEXT = IN_REGISTERS ? S : 8, HALF = IN_REGISTERS ? 8 : S;
+    const u32 a_read = shared_address(tile) + lane / 16 * PLANE + first_row * ROW_BYTES + (first_column + lane % 16) * 16;
+    const u64 a_first = descriptor(shared_address(tile), PLANE, ROW_BYTES);
     const u64 b_first = descriptor(shared_address(shared), CO * 16, 128);
 
     float s1[LC], s2[LC];
@@ -129,11 +136,10 @@ conv_warpgroup(const uint4* __restrict__ input,      // (N, S, S, CI): z, the pl
                     uint4 value = HOW == JOINED ? read_joined(x[i], y[i], w[i], k) : read_as<HOW>(x[i], y[i], k);
                     if ((r == 0 && !above) || (r == TH + 1 && !below)) value = make_uint4(0, 0, 0, 0);
                     *(uint4*)(own + pass * STEP * ROW_BYTES) = value;
-                    if (left || right) *(uint4*)(own + pass * STEP * ROW_BYTES + twin) = value;
                 }
             }
         }
-        show_to_tensor_cores();
+        if (!IN_REGISTERS) show_to_tensor_cores();
         group_barrier(team, TEAM);
         // --- multiply
         float acc[MT][CO / 2];
@@ -141,43 +147,64 @@ conv_warpgroup(const uint4* __restrict__ input,      // (N, S, S, CI): z, the pl
         for (int m = 0; m < MT; m++)
 #pragma unroll
             for (int n = 0; n < CO / 2; n++) acc[m][n] = 0.f;
-        // What the epilogue needs from memory is fetched two tiles of 64 pixels ahead.
+        // What the epilogue needs from memory is fetched two times 64 pixels ahead.
         constexpr int AHEAD = MT < 2 ? MT : 2;
         u32 extra[AHEAD][2][NC][4], before[AHEAD][2][NC][4];
-        const long first = (((long)image * S + row0) * S + (warp * 16 + lane / 4)) * CO + lane % 4 * 8;
+        const long first = (((long)image * S + row0 + first_row) * S + first_column + lane / 4) * CO + lane % 4 * 8;
         auto fetch = [&](int m) {
 #pragma unroll
             for (int half = 0; half < 2; half++)
 #pragma unroll
                 for (int c = 0; c < NC; c++) {
-                    const long at = first + (m * 64 + half * 8) * CO + c * 32;
+                    const long at = first + (m * NEXT + half * HALF) * CO + c * 32;
                     if (RESIDUAL) *(uint4*)extra[m % AHEAD][half][c] = load_now((const uint4*)((const u16*)residual + at));
                     if (BACKWARD) *(uint4*)before[m % AHEAD][half][c] = load_now((const uint4*)((const u16*)z + at));
                 }
+        };
+        auto meanwhile = [&] {
+#pragma unroll
+            for (int m = 0; m < AHEAD; m++) fetch(m);
+            if (KEEP) {  // not on the way in: the fence there would wait for these stores
+#pragma unroll
+                for (int pass = 0; pass < LOADS; pass++) {
+                    const int r = r0 + pass * STEP;
+                    if (r >= 1 && r <= TH) kept[base + (r - 1) * ROW] = *(const uint4*)(own + pass * STEP * ROW_BYTES);
+                }
+            }
         };
 #pragma unroll
         for (int m = 0; m < MT; m++) settle(acc[m]);
         u64 a_now = a_first, b_now = b_first;
         asm volatile("" : "+l"(a_now), "+l"(b_now));  // (and all the descriptors)
-        open_group();
+        if constexpr (IN_REGISTERS) {
+            u32 a[2][MT + 2][4];  // while one half is multiplied, the other is read
 #pragma unroll
-        for (int tap = 0; tap < 9; tap++)
+            for (int part = 0; part < 3 * KS; part++) {
+                const int kx = part / KS, ks = part % KS;
+                if (part >= 2) await_group<1>();  // the multiplications before the last are done with their half
 #pragma unroll
-            for (int ks = 0; ks < CI / 16; ks++)
+                for (int r = 0; r < MT + 2; r++) load_matrices(a[part % 2][r], a_read + ks * 2 * PLANE + r * ROW_BYTES + kx * 16);
+                open_group();
 #pragma unroll
-                for (int m = 0; m < MT; m++)
-                    multiply_group<0, 0>(
-                        acc[m], a_now + (ks * 2 * PLANE + m * 8 * RUN + tap / 3 * ROW_BYTES + tap % 3 * 16) / 16,
-                        b_now + (tap * W_TAP + ks * 2 * CO * 16) / 16);
-        close_group();
+                for (int ky = 0; ky < 3; ky++)
 #pragma unroll
-        for (int m = 0; m < AHEAD; m++) fetch(m);
-        if (KEEP) {  // not on the way in: the fence there would wait for these stores
-#pragma unroll
-            for (int pass = 0; pass < LOADS; pass++) {
-                const int r = r0 + pass * STEP;
-                if (r >= 1 && r <= TH) kept[base + (r - 1) * ROW] = *(const uint4*)(own + pass * STEP * ROW_BYTES);
+                    for (int m = 0; m < MT; m++)
+                        multiply_group(acc[m], a[part % 2][m + ky], b_now + ((ky * 3 + kx) * W_TAP + ks * 2 * CO * 16) / 16);
+                close_group();
+                if (part == 1) meanwhile();
             }
+        } else {
+            open_group();
+#pragma unroll
+            for (int tap = 0; tap < 9; tap++)
+#pragma unroll
+                for (int ks = 0; ks < KS; ks++)
+#pragma unroll
+                    for (int m = 0; m < MT; m++)
+                        multiply_group<0>(acc[m], a_now + (ks * 2 * PLANE + tap / 3 * ROW_BYTES + (m * 8 + tap % 3) * 16) / 16,
+                                          b_now + (tap * W_TAP + ks * 2 * CO * 16) / 16);
+            close_group();
+            meanwhile();
         }
         await_group();
 #pragma unroll
@@ -221,7 +248,7 @@ conv_warpgroup(const uint4* __restrict__ input,      // (N, S, S, CI): z, the pl
                             q0 += v0 * v0, q1 += v1 * v1;
                         }
                     }
-                    store_pairs((u16*)output + first + (m * 64 + half * 8) * CO + c * 32, out);
+                    store_pairs((u16*)output + first + (m * NEXT + half * HALF) * CO + c * 32, out);
                 }
             if (m + AHEAD < MT) fetch(m + AHEAD);
         }

@@ -1,14 +1,10 @@
 // What kernels on Hopper's warpgroup multiplications (wgmma, sm_90a) share.
 //
-// Both operands of a wgmma come from shared memory, without swizzling, as "core matrices" of 8 × 16 bytes that lie
-// contiguously (128 bytes); a descriptor gives the first one's address and two distances: `leading` to the neighbour
-// along K and `stride` to the neighbour along M or N. A tensor is kept in planes: eight channels of a pixel are 16 bytes,
-// eight pixels of a row follow each other and are a core matrix. Each such run of eight pixels has room for ten: its left
-// and right neighbours are stored again, so that moving by one pixel moves the address by 16 bytes, and runs are
-// independent: 64 rows of M are any eight runs at equal distances, none of them padding.
+// The second operand of a wgmma, and the first unless it is in registers, come from shared memory, without swizzling, as
+// "core matrices" of 8 × 16 bytes that lie contiguously (128 bytes); a descriptor gives the first one's address and two
+// distances: `leading` to the neighbour along K and `stride` to the neighbour along M or N. A tensor is kept in planes:
+// eight channels of a pixel are 16 bytes, and the pixels of a row follow each other.
 typedef unsigned long long u64;
-
-#define RUN 160  // bytes: eight pixels and a neighbour on each side
 
 __device__ __forceinline__ u64 descriptor(u32 address, u32 leading, u32 stride) {
     return (u64)((address & 0x3ffff) >> 4) | (u64)(leading >> 4) << 16 | (u64)(stride >> 4) << 32;
@@ -28,36 +24,37 @@ __device__ __forceinline__ u64 descriptor(u32 address, u32 leading, u32 stride) 
 #define WGMMA(columns, names, operands) \
     "{\n.reg .pred p;\nsetp.eq.b32 p, 1, 1;\nwgmma.mma_async.sync.aligned.m64n" columns "k16.f32.bf16.bf16 {" names "}, " operands ";\n}\n"
 
-// D += A·B for 64 × N × 16; TA, TB: 0 where K is what lies contiguously, 1 where M or N is. A thread holds of each eight
+// D += A·B for 64 × N × 16; ACROSS: 0 where K is what lies contiguously, 1 where M and N are. A thread holds of each eight
 // columns two neighbours (2·(lane % 4)) of row 16·warp + lane / 4 and of the row eight below.
-template <int TA, int TB>
-__device__ __forceinline__ void multiply_group(float (&d)[16], u64 a, u64 b) {
-    asm volatile(WGMMA("32", NAMES_0, "%16, %17, p, 1, 1, %18, %19")
-                 : SIXTEEN(0)
-                 : "l"(a), "l"(b), "n"(TA), "n"(TB));
-}
-template <int TA, int TB>
+template <int ACROSS>
 __device__ __forceinline__ void multiply_group(float (&d)[32], u64 a, u64 b) {
-    asm volatile(WGMMA("64", NAMES_0 "," NAMES_16, "%32, %33, p, 1, 1, %34, %35")
+    asm volatile(WGMMA("64", NAMES_0 "," NAMES_16, "%32, %33, p, 1, 1, %34, %34")
                  : THIRTY_TWO(0)
-                 : "l"(a), "l"(b), "n"(TA), "n"(TB));
+                 : "l"(a), "l"(b), "n"(ACROSS));
 }
-template <int TA, int TB>
+template <int ACROSS>
 __device__ __forceinline__ void multiply_group(float (&d)[64], u64 a, u64 b) {
-    asm volatile(WGMMA("128", NAMES_0 "," NAMES_16 "," NAMES_32 "," NAMES_48, "%64, %65, p, 1, 1, %66, %67")
+    asm volatile(WGMMA("128", NAMES_0 "," NAMES_16 "," NAMES_32 "," NAMES_48, "%64, %65, p, 1, 1, %66, %66")
                  : THIRTY_TWO(0), THIRTY_TWO(32)
-                 : "l"(a), "l"(b), "n"(TA), "n"(TB));
+                 : "l"(a), "l"(b), "n"(ACROSS));
 }
-template <int TA, int TB>
+template <int ACROSS>
 __device__ __forceinline__ void multiply_group(float (&d)[96], u64 a, u64 b) {
-    asm volatile(WGMMA("192", NAMES_0 "," NAMES_16 "," NAMES_32 "," NAMES_48 "," NAMES_64 "," NAMES_80, "%96, %97, p, 1, 1, %98, %99")
+    asm volatile(WGMMA("192", NAMES_0 "," NAMES_16 "," NAMES_32 "," NAMES_48 "," NAMES_64 "," NAMES_80, "%96, %97, p, 1, 1, %98, %98")
                  : THIRTY_TWO(0), THIRTY_TWO(32), THIRTY_TWO(64)
-                 : "l"(a), "l"(b), "n"(TA), "n"(TB));
+                 : "l"(a), "l"(b), "n"(ACROSS));
+}
+// The same with A from registers, a warp's 16 × 16 of it as `load_matrices` reads them, and K contiguous in B.
+__device__ __forceinline__ void multiply_group(float (&d)[16], const u32 (&a)[4], u64 b) {
+    asm volatile(WGMMA("32", NAMES_0, "{%16,%17,%18,%19}, %20, p, 1, 1, 0")
+                 : SIXTEEN(0)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 // Before the first multiplication, and after other code has touched the accumulators.
 __device__ __forceinline__ void open_group() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void close_group() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-__device__ __forceinline__ void await_group() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
+template <int OPEN = 0>  // until at most so many are under way
+__device__ __forceinline__ void await_group() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(OPEN) : "memory"); }
 // What this thread has stored in shared memory becomes visible to the tensor cores (for others after a barrier).
 __device__ __forceinline__ void show_to_tensor_cores() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 // The accumulators are as they stand here: keeps the compiler from moving what sets or uses them across the fences.

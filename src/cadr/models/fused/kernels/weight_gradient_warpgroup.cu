@@ -2,7 +2,10 @@
 //
 // K are 16 pixels of a row, M the channels of STACK rows of h, N those of the STACK + 2 rows of dz' around them: in rows of
 // planes, the next row's planes follow the last of this row, so rows stack without being copied. Each of three warpgroups
-// takes one kernel column. While a tile is multiplied, the next goes into the other buffer and the one after that is loaded.
+// takes one kernel column, that is, moves by a pixel. For that each run of eight pixels, a core matrix, has room for ten: its
+// left and right neighbours are stored again, and a pixel is 16 bytes in the address. While a tile is multiplied, the next
+// goes into the other buffer and the one after that is loaded.
+#define RUN 160  // bytes: eight pixels and a neighbour on each side
 template <int C, int S, int TH, int HOW>  // HOW: h is there (PLAIN) or rebuilt from z (ACTIVATED)
 __global__ void __launch_bounds__(384, 1)
 weight_gradient_warpgroup(const uint4* __restrict__ input, const float* __restrict__ in_table,  // h, or z and its table
@@ -78,7 +81,7 @@ weight_gradient_warpgroup(const uint4* __restrict__ input, const float* __restri
         for (int row = 0; row < TH; row += STACK)
 #pragma unroll
             for (int run = 0; run < RUNS; run += 2)
-                multiply_group<1, 1>(acc, a_first + (row * H_ROW + run * RUN) / 16, b_first + (row * D_ROW + run * 128) / 16);
+                multiply_group<1>(acc, a_first + (row * H_ROW + run * RUN) / 16, b_first + (row * D_ROW + run * 128) / 16);
         close_group();
         store(t + gridDim.x, shared + (turn ^ 1) * BUFFER);
         show_to_tensor_cores();
