@@ -13,9 +13,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from cadr.models import WideResNet28, WideResNet37, fused
+from cadr.models.fused import weights
 from cadr.models.fused.body import our_layers
-from cadr.models.fused.weights import backward_weights, forward_weights
-from cadr.models.parts import Residual
+from cadr.models.parts import Residual, channels_last
+from tests.models.laid_out import lay_out
 
 hopper = pytest.mark.skipif(
     not torch.cuda.is_available() or torch.cuda.get_device_capability() != (9, 0), reason="needs a Hopper GPU"
@@ -30,30 +31,49 @@ def by_taps(x, taps):
     return sum(np.einsum("nhwi,oi->nhwo", part, tap) for part, tap in zip(shifted, taps, strict=True))
 
 
-def test_forward_weights_make_the_convolution():
+def prepared(monkeypatch, own, library):
+    monkeypatch.setattr(weights, "lay_out", lay_out)
+    return weights.prepare(own, library)
+
+
+def layer_of(inputs, outputs, kernel=3):
+    layer = nn.Conv2d(inputs, outputs, kernel, padding=kernel // 2, bias=False)
+    layer.weight.data = layer.weight.data.bfloat16().float()  # so that bf16 loses nothing
+    return channels_last(layer) if kernel == 3 else layer
+
+
+def test_weights_of_our_layers_make_the_convolution_and_the_transposed_one(monkeypatch):
     torch.manual_seed(0)
-    weight = torch.randn(2, 5, 16, 3, 3).bfloat16().float()
-    x = torch.randn(3, 16, 6, 6)
-    taps = forward_weights(weight)[1].double().numpy()
-    wanted = F.conv2d(x, weight[1], padding=1).permute(0, 2, 3, 1).numpy()
-    np.testing.assert_allclose(by_taps(x.permute(0, 2, 3, 1).double().numpy(), taps), wanted, atol=1e-4)
+    layers = [layer_of(16, 5), layer_of(16, 5)]
+    laid = prepared(monkeypatch, layers, [])[layers[1]]
+    x, dy, weight = torch.randn(3, 16, 6, 6), torch.randn(3, 5, 6, 6), layers[1].weight
+    ahead = by_taps(x.permute(0, 2, 3, 1).double().numpy(), laid.ahead.double().numpy())
+    back = by_taps(dy.permute(0, 2, 3, 1).double().numpy(), laid.back.double().numpy())
+    np.testing.assert_allclose(ahead, F.conv2d(x, weight, padding=1).permute(0, 2, 3, 1).detach(), atol=1e-5)
+    wanted = F.conv_transpose2d(dy, weight, padding=1).permute(0, 2, 3, 1).detach()
+    np.testing.assert_allclose(back, wanted, atol=1e-5)
 
 
-def test_images_of_three_channels_are_padded_to_sixteen():
-    weight = torch.randn(1, 4, 3, 3, 3)
-    taps = forward_weights(weight)
-    assert taps.shape == (1, 9, 4, 16)
-    assert taps[..., 3:].abs().max() == 0
-    assert torch.equal(taps[0, 5, :, :3], weight[0, :, :, 1, 2].bfloat16())
-
-
-def test_backward_weights_make_the_transposed_convolution():
+@pytest.mark.parametrize("kernel", [1, 3])
+def test_weights_of_the_librarys_layers_make_the_convolution_and_the_transposed_one(monkeypatch, kernel):
     torch.manual_seed(1)
-    weight = torch.randn(1, 5, 16, 3, 3).bfloat16().float()
-    dy = torch.randn(3, 5, 6, 6)
-    taps = backward_weights(weight)[0].double().numpy()
-    wanted = F.conv_transpose2d(dy, weight[0], padding=1).permute(0, 2, 3, 1).numpy()
-    np.testing.assert_allclose(by_taps(dy.permute(0, 2, 3, 1).double().numpy(), taps), wanted, atol=1e-4)
+    layers = [layer_of(7, 5, kernel), layer_of(6, 5, kernel)]
+    laid = prepared(monkeypatch, [], layers)[layers[1]]
+    x, dy, weight = torch.randn(3, 6, 4, 4), torch.randn(3, 5, 4, 4), layers[1].weight
+    assert laid.ahead.is_contiguous(memory_format=torch.channels_last)
+    assert laid.back.is_contiguous(memory_format=torch.channels_last)
+    assert torch.equal(laid.ahead.float(), weight)
+    back = F.conv2d(dy, laid.back.float(), padding=kernel // 2)
+    torch.testing.assert_close(back, F.conv_transpose2d(dy, weight, padding=kernel // 2))
+    assert x.shape == back.shape
+
+
+def test_images_of_three_channels_are_padded_to_sixteen(monkeypatch):
+    layer = layer_of(3, 4)
+    taps = prepared(monkeypatch, [layer], [])[layer].ahead
+    assert taps.shape == (9, 4, 16)
+    assert taps[..., 3:].abs().max() == 0
+    assert torch.equal(taps[5, :, :3].float(), layer.weight[:, :, 1, 2])
 
 
 def test_the_plain_network_is_called_where_the_kernels_cannot_run():
@@ -132,6 +152,17 @@ def test_logits_gradients_and_statistics_are_those_of_the_plain_network(spec, si
     for (name, buffer), wanted in zip(written.named_buffers(), plain.buffers(), strict=True):
         if "running" in name:
             assert relative(buffer, wanted) < 0.02, name
+
+
+@hopper
+def test_the_kernel_lays_out_weights_as_the_tensor_code_does(monkeypatch):
+    model = channels_last(WideResNet28().build(10, (3, 32, 32)).cuda())
+    layers = [layer for layer in model.modules() if isinstance(layer, nn.Conv2d)]
+    by_kernel = weights.prepare(layers[:16], layers[16:])
+    by_tensor_code = prepared(monkeypatch, layers[:16], layers[16:])
+    for layer in layers:
+        assert torch.equal(by_kernel[layer].ahead, by_tensor_code[layer].ahead)
+        assert torch.equal(by_kernel[layer].back, by_tensor_code[layer].back)
 
 
 @hopper

@@ -5,6 +5,7 @@ through the plain module. The kernels themselves are tested on a Hopper GPU.
 """
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,8 +16,9 @@ from torch.nn.grad import conv2d_weight
 
 from cadr.beside import Beside
 from cadr.models import WideResNet28
-from cadr.models.fused import aside, body, library, norms, units, weight_gradients
+from cadr.models.fused import aside, body, library, norms, units, weight_gradients, weights
 from cadr.models.fused.library import nchw, nhwc
+from tests.models.laid_out import lay_out
 from tests.streams import Streams
 
 SLOPE = 0.1
@@ -89,14 +91,27 @@ def activate(z, table):
     return F.leaky_relu(table[0] * z + table[1], SLOPE)
 
 
+def activate_and_halve(z, table):
+    return activate(z, table), z[:, ::2, ::2].contiguous()
+
+
+def for_each_pixel(dh, z):
+    """A gradient that all pixels of an image share comes once for each image."""
+    return (dh if dh.shape == z.shape else dh[:, None, None].expand(z.shape)).float()
+
+
 def gradient_sums(dh, z, table):
-    return finish_back(table, mask(dh.float(), z, table), z)
+    return finish_back(table, mask(for_each_pixel(dh, z), z, table), z)
 
 
 def input_gradient(g, z, table, *, masked, residual=None):
-    g = mask(g.float(), z, table) if masked else g
+    g = mask(for_each_pixel(g, z), z, table) if masked else g
     dz = table[4] * g + table[5] * z + table[6]
-    return dz if residual is None else dz + residual
+    if residual is None:
+        return dz
+    every = 1 if residual.shape == z.shape else 2
+    dz[:, ::every, ::every] += residual
+    return dz
 
 
 @pytest.fixture
@@ -105,17 +120,25 @@ def tensor_code(monkeypatch):
         monkeypatch.setattr(module, "conv", conv)
     monkeypatch.setattr(weight_gradients, "weight_gradient", weight_gradient)
     monkeypatch.setattr(body, "weight_gradient", weight_gradient)
-    for each in (statistics, activate, gradient_sums, input_gradient):
+    for each in (statistics, activate, activate_and_halve, gradient_sums, input_gradient):
         monkeypatch.setattr(norms, each.__name__, each)
-    convolve, back = library.convolve, library._back
+    monkeypatch.setattr(weights, "lay_out", lay_out)
+    convolve, back, pointwise_back = library.convolve, library._back, library.pointwise_weight_gradient
 
     def library_back(dy, x, layer, weight, wanted):
         dx, dw, _ = back(dy, x, layer, weight.float(), wanted)
         return dx, dw if dw is None else dw.bfloat16(), None
 
+    def in_fp32(function):
+        """The library's products want one kind of numbers."""
+        return lambda x, prepared: function(x, replace(prepared, ahead=prepared.ahead.float()))
+
     for module in (units, library):
         monkeypatch.setattr(module, "convolve", lambda x, layer, weight: convolve(x, layer, weight.float()))
     monkeypatch.setattr(library, "_back", library_back)
+    monkeypatch.setattr(units, "pointwise", in_fp32(library.pointwise))
+    monkeypatch.setattr(library, "pointwise_input_gradient", in_fp32(library.pointwise_input_gradient))
+    monkeypatch.setattr(library, "pointwise_weight_gradient", lambda dy, x: pointwise_back(dy, x).bfloat16())
 
 
 @pytest.mark.parametrize(("width", "side"), [(2, 32), (1, 32), (2, 24)])

@@ -70,7 +70,7 @@ class _Body(torch.autograd.Function):
         if stem in own:
             x, table, _ = conv(Source("IMAGE", pixels), weights[stem].ahead, units[0].norm1)
         else:
-            x, table = norms.statistics(library.convolve(pixels, stem, weights[stem].plain), units[0].norm1)
+            x, table = norms.statistics(library.convolve(pixels, stem, weights[stem].ahead), units[0].norm1)
         written: list[WrittenUnit] = []
         for unit, norm in zip(units, following, strict=True):
             step = _write_out(unit, norm, own, weights)
@@ -78,15 +78,15 @@ class _Body(torch.autograd.Function):
                 step.joins = bool(written) and written[-1].unit.conv2 in own
             x, table = step.forward(x, table)
             written.append(step)
-        ctx.kept = (pixels, network, parameters, written, stem in own, weights[stem].plain, x, table)
+        ctx.kept = (pixels, network, parameters, written, stem in own, weights[stem], x, table)
         return norms.activate(x, table).mean(dim=(1, 2), dtype=torch.float32)
 
     @staticmethod
     def backward(ctx: Any, dpooled: Tensor) -> tuple[Tensor | None, ...]:
-        pixels, network, parameters, written, own_stem, stem_weight, x, table = ctx.kept
+        pixels, network, parameters, written, own_stem, stem_weights, x, table = ctx.kept
         ctx.kept = None
         gradients: Gradients = {}
-        dh = (dpooled / (x.shape[1] * x.shape[2])).to(torch.bfloat16)[:, None, None, :].expand(x.shape).contiguous()
+        dh = (dpooled / (x.shape[1] * x.shape[2])).to(torch.bfloat16)  # the same for all pixels of an image
         gradients[network.norm.weight], gradients[network.norm.bias] = norms.gradient_sums(dh, x, table)
         dx = norms.input_gradient(dh, x, table, masked=True)
         aside = Aside(x.device)
@@ -96,7 +96,7 @@ class _Body(torch.autograd.Function):
         if own_stem:
             gradients[network.stem.weight] = nchw(weight_gradient(Source("IMAGE", pixels), dx))[:, :3]
         else:
-            gradients[network.stem.weight] = library.weight_gradient(dx, pixels, network.stem, stem_weight)
+            gradients[network.stem.weight] = library.weight_gradient(dx, pixels, network.stem, stem_weights)
         gradients |= aside.join()
         return None, None, *_widen([gradients[parameter] for parameter in parameters])
 

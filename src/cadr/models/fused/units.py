@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from cadr.models.fused import library, norms, weight_gradients
 from cadr.models.fused.aside import Aside
 from cadr.models.fused.convolutions import conv
-from cadr.models.fused.library import convolve, nchw
+from cadr.models.fused.library import convolve, nchw, pointwise
 from cadr.models.fused.source import Source
 from cadr.models.fused.weights import Prepared
 from cadr.models.parts import Unit
@@ -35,6 +35,16 @@ def _activated_conv(
     return out, out_table, source.kept if keep else source
 
 
+def _activated(unit: Unit, x: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
+    """What the first convolution reads, and where the skip begins: there, or at x, of which a 1×1 convolution with
+    stride 2 reads every second pixel of every second row."""
+    if unit.shortcut is not None and unit.shortcut.stride == (2, 2):
+        assert not unit.activated_skip
+        return norms.activate_and_halve(x, table)
+    h = norms.activate(x, table)
+    return h, h if unit.activated_skip else x
+
+
 def _as_source(gradient: Tensor | Source) -> Source:
     return gradient if isinstance(gradient, Source) else Source("PLAIN", gradient)
 
@@ -57,7 +67,7 @@ class OwnUnit(_Written):
         skip = x
         if unit.shortcut is not None:
             assert self.h1.how == "PLAIN"  # a unit that widens keeps what it has activated
-            skip = convolve(self.h1.tensor, unit.shortcut, weights[unit.shortcut].plain)
+            skip = pointwise(self.h1.tensor, weights[unit.shortcut])
         out, out_table, self.h2 = _activated_conv(
             self.z, self.table_z, unit.conv2, weights[unit.conv2], self.norm_after, residual=skip
         )
@@ -71,9 +81,8 @@ class OwnUnit(_Written):
         aside.add(unit.conv2.weight, _weight_gradient, self.h2, dout)
         extra = None
         if unit.shortcut is not None:
-            shortcut = (dout, self.h1.tensor, unit.shortcut, weights[unit.shortcut].plain)
-            extra = library.input_gradient(*shortcut)
-            aside.add(unit.shortcut.weight, library.weight_gradient, *shortcut)
+            extra = library.pointwise_input_gradient(dout, weights[unit.shortcut])
+            aside.add(unit.shortcut.weight, library.pointwise_weight_gradient, dout, self.h1.tensor)
         dz = Source("GRADIENT", g2, self.table_z, self.z)
         g1, _, norm1 = conv(dz, weights[unit.conv1].back, unit.norm1, z=self.x, table=self.table, residual=extra)
         aside.add(unit.conv1.weight, _weight_gradient, self.h1, dz.rebuilt)
@@ -91,12 +100,11 @@ class EntryUnit(_Written):
     def forward(self, x: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
         unit, weights = self.unit, self.weights
         assert unit.shortcut is not None
-        assert not unit.activated_skip
         self.x, self.table = x, table
-        self.h1 = norms.activate(x, table)
-        z = convolve(self.h1, unit.conv1, weights[unit.conv1].plain)
+        self.h1, self.entry = _activated(unit, x, table)
+        z = convolve(self.h1, unit.conv1, weights[unit.conv1].ahead)
         self.z, self.table_z = norms.statistics(z, unit.norm2)
-        skip = convolve(x, unit.shortcut, weights[unit.shortcut].plain)
+        skip = pointwise(self.entry, weights[unit.shortcut])
         out, out_table, self.h2 = _activated_conv(
             self.z, self.table_z, unit.conv2, weights[unit.conv2], self.norm_after, residual=skip
         )
@@ -110,11 +118,10 @@ class EntryUnit(_Written):
         dout = entry.rebuilt
         aside.add(unit.conv2.weight, _weight_gradient, self.h2, dout)
         dz = norms.input_gradient(g2, self.z, self.table_z, masked=False)
-        first = (dz, self.h1, unit.conv1, weights[unit.conv1].plain)
-        shortcut = (dout, self.x, unit.shortcut, weights[unit.shortcut].plain)
-        dh1, skip = library.input_gradient(*first), library.input_gradient(*shortcut)
+        first = (dz, self.h1, unit.conv1, weights[unit.conv1])
+        dh1, skip = library.input_gradient(*first), library.pointwise_input_gradient(dout, weights[unit.shortcut])
         aside.add(unit.conv1.weight, library.weight_gradient, *first)
-        aside.add(unit.shortcut.weight, library.weight_gradient, *shortcut)
+        aside.add(unit.shortcut.weight, library.pointwise_weight_gradient, dout, self.entry)
         norm1 = norms.gradient_sums(dh1, self.x, self.table)
         gradients[unit.norm1.weight], gradients[unit.norm1.bias] = norm1
         gradients[unit.norm2.weight], gradients[unit.norm2.bias] = norm2
@@ -127,34 +134,30 @@ class LibraryUnit(_Written):
     def forward(self, x: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
         unit, weights = self.unit, self.weights
         self.x, self.table = x, table
-        self.h1 = norms.activate(x, table)
-        z = convolve(self.h1, unit.conv1, weights[unit.conv1].plain)
+        self.h1, self.entry = _activated(unit, x, table)
+        z = convolve(self.h1, unit.conv1, weights[unit.conv1].ahead)
         self.z, self.table_z = norms.statistics(z, unit.norm2)
         self.h2 = norms.activate(self.z, self.table_z)
-        self.entry = self.h1 if unit.activated_skip else x  # where the skip begins
-        skip = self.entry
-        if unit.shortcut is not None:
-            skip = convolve(self.entry, unit.shortcut, weights[unit.shortcut].plain)
-        y = convolve(self.h2, unit.conv2, weights[unit.conv2].plain)
+        skip = self.entry if unit.shortcut is None else pointwise(self.entry, weights[unit.shortcut])
+        y = convolve(self.h2, unit.conv2, weights[unit.conv2].ahead)
         return norms.statistics(y, self.norm_after, residual=skip)
 
     def backward(self, gradient: Tensor | Source, gradients: Gradients, aside: Aside) -> Tensor:
         unit, weights = self.unit, self.weights
         assert isinstance(gradient, Tensor)
         dout = gradient
-        second = (dout, self.h2, unit.conv2, weights[unit.conv2].plain)
+        second = (dout, self.h2, unit.conv2, weights[unit.conv2])
         dh2 = library.input_gradient(*second)
         aside.add(unit.conv2.weight, library.weight_gradient, *second)
         norm2 = norms.gradient_sums(dh2, self.z, self.table_z)
         dz = norms.input_gradient(dh2, self.z, self.table_z, masked=True)
-        first = (dz, self.h1, unit.conv1, weights[unit.conv1].plain)
+        first = (dz, self.h1, unit.conv1, weights[unit.conv1])
         dh1 = library.input_gradient(*first)
         aside.add(unit.conv1.weight, library.weight_gradient, *first)
         skip = dout
         if unit.shortcut is not None:
-            shortcut = (dout, self.entry, unit.shortcut, weights[unit.shortcut].plain)
-            skip = library.input_gradient(*shortcut)
-            aside.add(unit.shortcut.weight, library.weight_gradient, *shortcut)
+            skip = library.pointwise_input_gradient(dout, weights[unit.shortcut])
+            aside.add(unit.shortcut.weight, library.pointwise_weight_gradient, dout, self.entry)
         if unit.activated_skip:
             dh1 = dh1 + skip
         norm1 = norms.gradient_sums(dh1, self.x, self.table)

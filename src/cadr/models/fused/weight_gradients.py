@@ -14,7 +14,7 @@ from cadr.models.fused.source import KERNELS, Source, multiprocessors
 
 # Rows a tile, by side and channels (as many in as out).
 _WARPGROUP_ROWS = {(32, 32): 16, (16, 64): 8}
-_SIDE, _TILE = 32, 16  # of the older kernels
+_SIDE, _TILE, _TOGETHER = 32, 8, 2  # of the older kernels; how many blocks a multiprocessor holds
 _THREADS = 384
 _SOURCES = (KERNELS / "common.cuh", KERNELS / "weight_gradient.cu")
 _WARPGROUP_SOURCES = tuple(KERNELS / name for name in ("common.cuh", "warpgroup.cuh", "weight_gradient_warpgroup.cu"))
@@ -57,15 +57,18 @@ def _older(h: Source, dz: Tensor, partial: Tensor, inputs: int) -> None:
 def weight_gradient(h: Source, dz: Tensor) -> Tensor:
     """(outputs, 3, 3, inputs) fp32; an image's three channels count as 16 inputs."""
     inputs, outputs = 16 if h.how == "IMAGE" else h.tensor.shape[-1], dz.shape[-1]
-    partial = torch.empty(multiprocessors(dz.device), outputs * 9 * inputs, device=dz.device)
-    if h.how != "IMAGE" and rebuilds(dz.shape[1], inputs, outputs):
+    warpgroup = h.how != "IMAGE" and rebuilds(dz.shape[1], inputs, outputs)
+    blocks = multiprocessors(dz.device) * (1 if warpgroup else _TOGETHER)
+    partial = torch.empty(blocks, outputs * 9 * inputs, device=dz.device)
+    if warpgroup:
         _warpgroup(h, dz, partial)
     else:
         _older(h, dz, partial, inputs)
     out = torch.empty(outputs, 3, 3, inputs, device=dz.device)
+    vectors = out.numel() // 4
     nvrtc.kernel(_SOURCES, "sum_partials")(
-        grid=(-(-out.numel() // 32), 1, 1),
-        block=(32, 8, 1),
-        args=[partial, out, partial.shape[0], out.numel()],
+        grid=(-(-vectors // 32), 1, 1),
+        block=(32, 16, 1),
+        args=[partial, out, blocks, vectors],
     )
     return out

@@ -1,20 +1,56 @@
-// Batch norm and leaky ReLU around convolutions that another library runs. Tensors are (pixels, C) bf16.
+// Batch norm and leaky ReLU around convolutions that another library runs. Tensors are (pixels, C) bf16; a thread keeps to
+// eight channels.
 
-#define BATCH 4  // loads under way before the first is used
+#define THREADS 512
+
+// Where a vector of 16 bytes lies in a tensor that holds every second pixel of every second row of H × W images.
+template <int C, int H, int W>
+__device__ __forceinline__ bool in_halved(int v, int& at) {
+    constexpr int V = C / 8;
+    const int pixel = v / V, column = pixel % W, row = pixel / W % H, image = pixel / (W * H);
+    at = ((image * ((H + 1) / 2) + row / 2) * ((W + 1) / 2) + column / 2) * V + v % V;
+    return row % 2 == 0 && column % 2 == 0;
+}
+
+// Adds the threads' sums of the channels they keep to up over the block, and the block's to the totals.
+template <int C>
+__device__ __forceinline__ void add_up(float (&s1)[8], float (&s2)[8], double* totals) {
+    constexpr int V = C / 8, WARPS = THREADS / 32, OWNERS = V < 32 ? V : 32;  // lanes with channels of their own
+    __shared__ __align__(16) float sums[2][WARPS * OWNERS * 8];
+#pragma unroll
+    for (int d = V; d < 32; d *= 2)
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            s1[i] += __shfl_xor_sync(~0u, s1[i], d);
+            s2[i] += __shfl_xor_sync(~0u, s2[i], d);
+        }
+    const int lane = threadIdx.x % 32, at = (threadIdx.x / 32 * OWNERS + lane) * 8;
+    if (lane < OWNERS)
+#pragma unroll
+        for (int i = 0; i < 8; i += 4) {
+            *(float4*)(sums[0] + at + i) = make_float4(s1[i], s1[i + 1], s1[i + 2], s1[i + 3]);
+            *(float4*)(sums[1] + at + i) = make_float4(s2[i], s2[i + 1], s2[i + 2], s2[i + 3]);
+        }
+    __syncthreads();
+    for (int c = threadIdx.x; c < 2 * C; c += THREADS) {  // what lies C apart is of the same channel
+        float sum = 0.f;
+        for (int j = c % C; j < WARPS * OWNERS * 8; j += C) sum += sums[c / C][j];
+        atomicAdd(&totals[c], (double)sum);
+    }
+}
 
 // Sum (with an optional residual, written to `output`) and the statistics of the sum.
 template <int C, bool RESIDUAL>
-__global__ void __launch_bounds__(512, 2)
+__global__ void __launch_bounds__(THREADS, 2)
 statistics(const uint4* __restrict__ input, const uint4* __restrict__ residual, uint4* __restrict__ output, double* totals,
            int* arrived, float* table, const float* weight, const float* bias, float* running_mean, float* running_var,
            int pixels, double eps, double momentum) {
-    constexpr int V = C / 8;
-    __shared__ float sums[512 * 8];
+    constexpr int V = C / 8, BATCH = RESIDUAL ? 4 : 8;  // loads under way before the first is used
     float s1[8], s2[8];
 #pragma unroll
     for (int i = 0; i < 8; i++) s1[i] = s2[i] = 0.f;
-    const int total = pixels * V, stride = gridDim.x * 512;  // 512 is a multiple of V: a thread keeps its channels
-    for (int v0 = blockIdx.x * 512 + threadIdx.x; v0 < total; v0 += BATCH * stride) {
+    const int total = pixels * V, stride = gridDim.x * THREADS;  // THREADS is a multiple of V: a thread keeps its channels
+    for (int v0 = blockIdx.x * THREADS + threadIdx.x; v0 < total; v0 += BATCH * stride) {
         uint4 x[BATCH], y[BATCH];
 #pragma unroll
         for (int j = 0; j < BATCH; j++) {
@@ -39,54 +75,51 @@ statistics(const uint4* __restrict__ input, const uint4* __restrict__ residual, 
             }
         }
     }
-    for (int which = 0; which < 2; which++) {
-        __syncthreads();
-#pragma unroll
-        for (int i = 0; i < 8; i++) sums[threadIdx.x * 8 + i] = which ? s2[i] : s1[i];
-        __syncthreads();
-        for (int c = threadIdx.x; c < C; c += 512) {  // element (t, i) is channel (t % V)·8 + i, that is t·8 + i modulo C
-            float sum = 0.f;
-            for (int j = c; j < 512 * 8; j += C) sum += sums[j];
-            atomicAdd(&totals[which * C + c], (double)sum);
-        }
-    }
+    add_up<C>(s1, s2, totals);
     if (last_block(arrived, gridDim.x)) {
         const Norm norm = {totals, arrived, table, weight, bias, running_mean, running_var, 0, 0};
         finish(norm, C, pixels, eps, momentum, false);
     }
 }
 
-// h = leaky(a·z + b)
-template <int C>
-__global__ void __launch_bounds__(512)
-activate(const uint4* __restrict__ z, const float* __restrict__ table, uint4* __restrict__ h, int pixels) {
+// h = leaky(a·z + b); where H and W are given, z's every second pixel of every second row is copied to `halved`.
+template <int C, int H, int W>
+__global__ void __launch_bounds__(THREADS)
+activate(const uint4* __restrict__ z, const float* __restrict__ table, uint4* __restrict__ h, uint4* __restrict__ halved, int pixels) {
     constexpr int V = C / 8;
     float k[3][8];
     load_coefficients<ACTIVATED>(k, table, C, threadIdx.x % V * 8);
-    const int total = pixels * V, stride = gridDim.x * 512;
+    const int total = pixels * V, stride = gridDim.x * THREADS;
 #pragma unroll 4
-    for (int v = blockIdx.x * 512 + threadIdx.x; v < total; v += stride) h[v] = read_as<ACTIVATED>(__ldg(z + v), make_uint4(0, 0, 0, 0), k);
+    for (int v = blockIdx.x * THREADS + threadIdx.x; v < total; v += stride) {
+        const uint4 x = __ldg(z + v);
+        h[v] = read_as<ACTIVATED>(x, x, k);
+        if constexpr (H > 0) {
+            int at;
+            if (in_halved<C, H, W>(v, at)) halved[at] = x;
+        }
+    }
 }
 
-// The sums that batch norm's gradient needs, from dh and z: Σ g and Σ g·(z − mean), g = dh·leaky'(a·z + b).
-template <int C>
-__global__ void __launch_bounds__(512, 2)
+// The sums that batch norm's gradient needs, from dh and z: Σ g and Σ g·(z − mean), g = dh·leaky'(a·z + b). SHARED pixels
+// after one another have one and the same dh.
+template <int C, int SHARED>
+__global__ void __launch_bounds__(THREADS, 2)
 gradient_sums(const uint4* __restrict__ dh, const uint4* __restrict__ z, double* totals, int* arrived, float* table,
               float* grad_weight, float* grad_bias, int pixels) {
-    constexpr int V = C / 8;
-    __shared__ float sums[512 * 8];
+    constexpr int V = C / 8, BATCH = 4;
     float k[3][8], mean[8], s1[8], s2[8];
     load_coefficients<ACTIVATED>(k, table, C, threadIdx.x % V * 8);
 #pragma unroll
     for (int i = 0; i < 8; i++) s1[i] = s2[i] = 0.f, mean[i] = table[2 * C + threadIdx.x % V * 8 + i];
-    const int total = pixels * V, stride = gridDim.x * 512;
-    for (int v0 = blockIdx.x * 512 + threadIdx.x; v0 < total; v0 += BATCH * stride) {
+    const int total = pixels * V, stride = gridDim.x * THREADS;
+    for (int v0 = blockIdx.x * THREADS + threadIdx.x; v0 < total; v0 += BATCH * stride) {
         uint4 x[BATCH], y[BATCH];
 #pragma unroll
         for (int j = 0; j < BATCH; j++) {
-            const int v = v0 + j * stride;
-            x[j] = __ldg(dh + (v < total ? v : v0));
-            y[j] = __ldg(z + (v < total ? v : v0));
+            const int v = v0 + j * stride < total ? v0 + j * stride : v0;
+            x[j] = __ldg(dh + v / (V * SHARED) * V + v % V);
+            y[j] = __ldg(z + v);
         }
 #pragma unroll
         for (int j = 0; j < BATCH; j++) {
@@ -102,37 +135,33 @@ gradient_sums(const uint4* __restrict__ dh, const uint4* __restrict__ z, double*
             }
         }
     }
-    for (int which = 0; which < 2; which++) {
-        __syncthreads();
-#pragma unroll
-        for (int i = 0; i < 8; i++) sums[threadIdx.x * 8 + i] = which ? s2[i] : s1[i];
-        __syncthreads();
-        for (int c = threadIdx.x; c < C; c += 512) {
-            float sum = 0.f;
-            for (int j = c; j < 512 * 8; j += C) sum += sums[j];
-            atomicAdd(&totals[which * C + c], (double)sum);
-        }
-    }
+    add_up<C>(s1, s2, totals);
     if (last_block(arrived, gridDim.x)) {
         const Norm norm = {totals, arrived, table, 0, 0, 0, 0, grad_weight, grad_bias};
         finish(norm, C, pixels, 0., 0., true);
     }
 }
 
-// dz = A·g + B·z + D [+ residual]. MASKED: the input is dh and g is made here; otherwise the input is g.
-template <int C, bool MASKED, bool RESIDUAL>
-__global__ void __launch_bounds__(512)
+// dz = A·g + B·z + D [+ residual]. MASKED: the input is dh (see above) and g is made here; otherwise the input is g. Where H
+// and W are given, the residual has values for every second pixel of every second row, and the others have none.
+template <int C, bool MASKED, int SHARED, bool RESIDUAL, int H, int W>
+__global__ void __launch_bounds__(THREADS)
 input_gradient(const uint4* __restrict__ g, const uint4* __restrict__ z, const uint4* __restrict__ residual,
                const float* __restrict__ table, uint4* __restrict__ dz, int pixels) {
     constexpr int V = C / 8;
     float k[3][8], n[3][8];
     load_coefficients<GRADIENT>(k, table, C, threadIdx.x % V * 8);
     if (MASKED) load_coefficients<ACTIVATED>(n, table, C, threadIdx.x % V * 8);
-    const int total = pixels * V, stride = gridDim.x * 512;
+    const int total = pixels * V, stride = gridDim.x * THREADS;
 #pragma unroll 4
-    for (int v = blockIdx.x * 512 + threadIdx.x; v < total; v += stride) {
-        uint4 x = __ldg(g + v), y = __ldg(z + v), r = make_uint4(0, 0, 0, 0);
-        if (RESIDUAL) r = __ldg(residual + v);
+    for (int v = blockIdx.x * THREADS + threadIdx.x; v < total; v += stride) {
+        uint4 x = __ldg(g + v / (V * SHARED) * V + v % V), y = __ldg(z + v), r = make_uint4(0, 0, 0, 0);
+        if constexpr (RESIDUAL && H > 0) {
+            int at;
+            if (in_halved<C, H, W>(v, at)) r = __ldg(residual + at);
+        } else if (RESIDUAL) {
+            r = __ldg(residual + v);
+        }
         u32 a[4] = {x.x, x.y, x.z, x.w}, b[4] = {y.x, y.y, y.z, y.w}, e[4] = {r.x, r.y, r.z, r.w};
         float out[8];
 #pragma unroll

@@ -4,7 +4,7 @@
 // share a slice of the rows, one per kernel column. Every block leaves a partial sum; `sum_partials` adds them in a fixed
 // order.
 template <int CI, int CO, int S, int TH, int HOW>  // HOW: PLAIN for h, IMAGE for the stem's three channels
-__global__ void __launch_bounds__(384, 1)
+__global__ void __launch_bounds__(384, 2)
 weight_gradient(const uint4* __restrict__ input, const uint4* __restrict__ gradient,  // h and dz'
                 float* __restrict__ partial,                                          // (blocks, CO, 9, CI)
                 int images) {
@@ -107,17 +107,19 @@ weight_gradient(const uint4* __restrict__ input, const uint4* __restrict__ gradi
     for (int i = thread; i < CO * 9 * CI; i += 384) partial[(long)blockIdx.x * CO * 9 * CI + i] = sums[i];
 }
 
-// out[i] = Σ_b partial[b][i]
-extern "C" __global__ void sum_partials(const float* __restrict__ partial, float* __restrict__ out, int blocks, int size) {
-    __shared__ float part[8][32];
+// out[i] = Σ_b partial[b][i], four neighbours a thread
+extern "C" __global__ void __launch_bounds__(512) sum_partials(const float4* __restrict__ partial, float4* __restrict__ out, int blocks, int size) {
+    __shared__ float4 part[16][32];
     const int i = blockIdx.x * 32 + threadIdx.x;
-    float sum = 0.f;
+    float4 sum = make_float4(0.f, 0.f, 0.f, 0.f);
+    auto add = [&](float4 v) { sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w; };
     if (i < size)
-        for (int b = threadIdx.y; b < blocks; b += 8) sum += partial[(long)b * size + i];
+#pragma unroll 4
+        for (int b = threadIdx.y; b < blocks; b += 16) add(__ldg(partial + (long)b * size + i));
     part[threadIdx.y][threadIdx.x] = sum;
     __syncthreads();
     if (threadIdx.y == 0 && i < size) {
-        for (int y = 1; y < 8; y++) sum += part[y][threadIdx.x];
+        for (int y = 1; y < 16; y++) add(part[y][threadIdx.x]);
         out[i] = sum;
     }
 }
