@@ -4,6 +4,7 @@ What needs a Hopper GPU is skipped elsewhere; how weights are laid out for the k
 """
 
 import copy
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from cadr import nvrtc
 from cadr.models import WideResNet28, WideResNet37, fused
 from cadr.models.fused import weights
 from cadr.models.fused.body import our_layers
@@ -74,6 +76,29 @@ def test_images_of_three_channels_are_padded_to_sixteen(monkeypatch):
     assert taps.shape == (9, 4, 16)
     assert taps[..., 3:].abs().max() == 0
     assert torch.equal(taps[5, :, :3].float(), layer.weight[:, :, 1, 2])
+
+
+def test_the_kernel_is_told_where_weights_lie_and_where_they_go(monkeypatch):
+    """The kernel's own loop, played on the table that it is given."""
+
+    def launch(grid, block, args):
+        table, target = args
+        assert grid[1] == len(table)
+        for start, to, outputs, inputs, padded, kernel, *distances, mirrored in table.tolist():
+            memory = np.ctypeslib.as_array((ctypes.c_float * (outputs * inputs * kernel**2)).from_address(start))
+            by_output, by_input, by_row, by_column, to_output, to_tap, to_input = distances
+            for o, i, y, x in np.ndindex(outputs, padded, kernel, kernel):
+                tap = kernel**2 - 1 - (y * kernel + x) if mirrored else y * kernel + x
+                value = memory[o * by_output + i * by_input + y * by_row + x * by_column] if i < inputs else 0.0
+                target[to + o * to_output + tap * to_tap + i * to_input] = float(value)
+
+    layers = [layer_of(3, 2), layer_of(4, 3), layer_of(2, 3, kernel=1)]
+    monkeypatch.setattr(nvrtc, "kernel", lambda sources, name: launch)
+    played = weights.prepare(layers[:1], layers[1:])
+    wanted = prepared(monkeypatch, layers[:1], layers[1:])
+    for layer in layers:
+        assert torch.equal(played[layer].ahead, wanted[layer].ahead)
+        assert torch.equal(played[layer].back, wanted[layer].back)
 
 
 def test_the_plain_network_is_called_where_the_kernels_cannot_run():
