@@ -13,6 +13,7 @@ import argparse
 import json
 import statistics
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -87,15 +88,16 @@ def fast(inputs: Inputs, algorithm: str, width: int = 2) -> tuple[Step, dict[str
     return step, {"ms": ms, "images_per_second": IMAGES / ms * 1e3, "peak_memory_gib": peak}
 
 
-def eager(inputs: Inputs, algorithm: str, tf32: bool) -> dict[str, float]:
+def eager(inputs: Inputs, algorithm: str, tf32: bool, tried: bool) -> dict[str, float]:
     """The same step as most code bases run it: fp32, NCHW, one kernel after the other.
 
-    With `tf32` the convolutions may use TF32, as PyTorch lets them unless told otherwise.
+    With `tf32` the convolutions may use TF32, as PyTorch lets them unless told otherwise. `tried`: cuDNN tries its
+    algorithms before it chooses, as many tell it to.
     """
     step = make_step(inputs, algorithm, precision="fp32", compile="none")
     step.model.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
     step.model.register_forward_pre_hook(lambda _model, inputs: (inputs[0].contiguous(),))
-    torch.backends.cudnn.allow_tf32 = tf32
+    torch.backends.cudnn.allow_tf32, torch.backends.cudnn.benchmark = tf32, tried
     torch.backends.cuda.matmul.allow_tf32 = False
     step.rows.upload(0, STEPS)
     for _ in range(5):
@@ -197,10 +199,10 @@ def main() -> None:
     for part, ms in record["steps"]["cadr"]["parts_ms"].items():
         print(f"    {part:28s} {ms:7.3f} ms  {100 * ms / record['steps']['cadr']['ms']:5.1f} %")
     print(f"    device busy {100 * record['steps']['cadr']['busy']:.1f} %")
-    for name in ("fixmatch", "cadr"):
-        for how, tf32 in (("eager fp32", False), ("eager fp32 with TF32 convolutions", True)):
-            record["steps"][f"{name}, {how}"] = eager(inputs, name, tf32)
-            print(f"{name}, {how}: {record['steps'][f'{name}, {how}']['ms']:.2f} ms", flush=True)
+    for name, tf32, tried in product(("fixmatch", "cadr"), (False, True), (False, True)):
+        how = "eager fp32" + " with TF32 convolutions" * tf32 + ", algorithms tried" * tried
+        record["steps"][f"{name}, {how}"] = row = eager(inputs, name, tf32, tried)
+        print(f"{name}, {how}: {row['ms']:.2f} ms", flush=True)
     if options.wide:
         _, record["steps"]["cadr, WRN-28-8"] = fast(Inputs.of(pool(classes=100), device), "cadr", 8)
         print(f"cadr, WRN-28-8: {record['steps']['cadr, WRN-28-8']['ms']:.2f} ms", flush=True)

@@ -103,6 +103,9 @@ def test_times():
         ("the same CADR step, eager, strict fp32", "cadr, eager fp32"),
     ]:
         assert f"| {name} | {steps[key]['ms']:.1f} |" in README
+    tried = json.loads((BENCHMARKS / "step_time_tried.json").read_text(encoding="utf-8"))["steps"]
+    times = [tried[f"cadr, eager fp32{how}"]["ms"] for how in (" with TF32 convolutions", "")]
+    assert f"the last two take {times[0]:.1f} and {times[1]:.1f} ms" in README
     views = json.loads((BENCHMARKS / "views.json").read_text(encoding="utf-8"))
     assert f"take {views['gpu']['strong, as trained with: ms']:.2f} ms there" in README
     assert f"are made {views['cpu']['ratio']:.1f} times faster than by Pillow itself" in README
