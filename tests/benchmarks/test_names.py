@@ -102,12 +102,43 @@ def test_what_is_said_of_rivals():
     assert f"({dict(darp['curve'])[12288]:.1f} and {dict(fixmatch['curve'])[12288]:.1f} %), then" in page
 
 
+def test_what_is_said_of_those_without_anything_against_the_bias():
+    page, records = said_in("reproduce.md"), results(2**15, 1)
+    none, mixed, pi = (records[f"cifar10-gamma50-{row}"] for row in ("supervised", "mixmatch", "pi-model"))
+    shown = [f"{r['median_10']:.1f} %" for r in (none, mixed, pi)]
+    assert "**Without unlabelled images {}, MixMatch {}, the Π-model {}**".format(*shown) in page
+    assert max(mixed["recall"][5:] + pi["recall"][5:]) < 1
+    assert "with {:.0f} % aeroplanes and {:.0f} % cars in P̂".format(*(100 * p for p in mixed["prior"][:2])) in page
+    assert f"the Π-model with {100 * pi['prior'][0]:.0f} % aeroplanes" in page
+    step, best = max(pi["curve"], key=lambda point: point[1])
+    assert f"The Π-model had {best:.1f} % after {step:,} steps" in page
+
+
+def test_what_is_said_of_runs_abreast():
+    page, records = said_in("reproduce.md"), results(2**15, 1)
+    alike = [records[f"cifar10-gamma50-{row}"] for row in ("cap-mu0.9", "cap-mu0", "supervised")]
+    assert {r["abreast"] for r in alike} == {3}
+    times = [r["ms_per_step"] for r in alike]
+    alone = json.loads((names.ROOT / "benchmarks" / "step_time.json").read_text(encoding="utf-8"))["steps"]["cap"]["ms"]
+    assert f"took {mean(times):.1f} ms a step each" in page
+    assert f"{1 / sum(1 / t for t in times):.1f} ms for each step of the three; CAP alone takes {alone:.1f} ms" in page
+
+
 def test_what_is_said_of_the_ablations():
     page, records = said_in("reproduce.md"), results(2**15, 1)
     published = {row.name: row.published for row in read_rows(names.ROOT / "recipes" / "hu2022.toml")}
-    small, counts, half, one, slow, usual = (
+    small, counts, half, one, slow, usual, fast, batch = (
         (f"{records[row]['median_10']:.1f}", f"{published[row]:.2f}", records[row]["recall"])
-        for name in ("cai-beta0.2", "cai-beta-label", "cai", "cai-beta1.0", "cap-mu0.999", "cap")
+        for name in (
+            "cai-beta0.2",
+            "cai-beta-label",
+            "cai",
+            "cai-beta1.0",
+            "cap-mu0.999",
+            "cap",
+            "cap-mu0.9",
+            "cap-mu0",
+        )
         for row in [f"cifar10-gamma50-{name}"]
     )
     assert f"With β = 0.2 CAI has {small[0]} % (published: {small[1]} % after 2^17 steps)" in page
@@ -115,7 +146,8 @@ def test_what_is_said_of_the_ablations():
     assert f"instead of P̂ it has {counts[0]} % ({counts[1]} %)" in page
     assert f"in the end {counts[2][0]} % of the aeroplanes are found" in page
     assert f"β = 0.5 and 1 have {half[0]} and {one[0]} % ({half[1]} and {one[1]} %)" in page
-    assert f"0.999 and 0.99 have {slow[0]} and {usual[0]} %** (published: {slow[1]} and {usual[1]} %)" in page
+    assert f"0.999, 0.99 and 0.9 have {slow[0]}, {usual[0]} and {fast[0]} %, no moving average" in page
+    assert f"the batch itself) {batch[0]} % (published: {slow[1]}, {usual[1]}, {fast[1]} and {batch[1]} %)" in page
 
 
 def test_what_is_said_of_imbalanced_unlabelled_classes():
