@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from cadr.allocation import freed_memory_kept
 from cadr.config import Config
 from cadr.data.sources.blocks import Wanted
 from cadr.errors import CheckpointError
@@ -21,12 +23,12 @@ from cadr.evaluate.trained import trained
 from cadr.train.folder import RunFolder
 from cadr.train.input_spec import InputSpec
 from cadr.train.loop import CALIBRATION
-from cadr.train.network import call, is_half
+from cadr.train.network import at_once, call, is_half
 from cadr.train.own_model import not_given
 from cadr.train.prepare import build_model, device_of
 from cadr.views import to_model
 
-_VALUES = 2**22  # numbers of a batch of examples
+_FEW = 1000  # examples, for which giving memory back would take longer than it saves
 
 
 class Predictor:
@@ -44,7 +46,7 @@ class Predictor:
         self.model, self.spec, self.calibration, self.config = model.to(device).eval(), spec, calibration, config
         self.device, self.step = device, step  # `step` of the run's steps are done: it need not be finished
         self.half = is_half(config.training.precision, device)
-        self._batch = max(16, _VALUES // int(np.prod(spec.shape)))
+        self._batch = at_once(int(np.prod(spec.shape)), device)
         self._centre = self._scale = None
         if spec.centre is not None and spec.scale is not None:
             self._centre = torch.tensor(spec.centre, device=device)
@@ -79,15 +81,18 @@ class Predictor:
     @torch.inference_mode()
     def logits(self, examples: NDArray[Any]) -> Tensor:
         """(n, C) float32 on the device, for uint8 images or float32 features as they were trained on."""
-        parts = []
-        for start in range(0, len(examples), self._batch):
-            x = torch.tensor(examples[start : start + self._batch], device=self.device)
-            if self._centre is not None and self._scale is not None:
-                x = (x - self._centre) / self._scale
-            else:
-                x = to_model(x, torch.bfloat16 if self.half else torch.float32)
-            parts.append(call(self.model, x, self.half))
-        return torch.cat(parts)
+        with freed_memory_kept() if len(examples) > _FEW else nullcontext():
+            return torch.cat(
+                [self._logits(examples[i : i + self._batch]) for i in range(0, len(examples), self._batch)]
+            )
+
+    def _logits(self, examples: NDArray[Any]) -> Tensor:
+        x = torch.tensor(examples, device=self.device)
+        if self._centre is not None and self._scale is not None:
+            x = (x - self._centre) / self._scale
+        else:
+            x = to_model(x, torch.bfloat16 if self.half else torch.float32)
+        return call(self.model, x, self.half)
 
     def probabilities(self, examples: NDArray[Any]) -> Tensor:
         """(n, C) float32, calibrated where the run has held out labels for it."""

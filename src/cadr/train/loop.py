@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from cadr import metrics
+from cadr.allocation import freed_memory_kept
 from cadr.config import Config
 from cadr.data.pool import Pool
 from cadr.errors import CheckpointError
@@ -70,7 +71,8 @@ def train(
                 return
         run = Run(prepare(config, folder, pool, model), folder)
         (folder.path / RESULT).unlink(missing_ok=True)  # of a checkpoint that is damaged: its steps are done again
-        yield from run.records()
+        with freed_memory_kept():
+            yield from run.records()
 
 
 class Run:

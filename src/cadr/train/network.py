@@ -11,7 +11,8 @@ from cadr.metrics import confusion
 from cadr.models import fused
 from cadr.train.inputs import Inputs
 
-_PIXELS = 2**21  # evaluated at once: 2048 images of 32×32
+_ON_A_GPU, _ON_A_CORE = 6 * 2**20, 2**18  # numbers evaluated at once: 2048 images of 32×32, and what caches hold
+_FEWEST = 16  # examples
 
 
 def is_half(precision: str, device: torch.device) -> bool:
@@ -27,6 +28,12 @@ def call(model: nn.Module, x: Tensor, half: bool) -> Tensor:
     with torch.autocast(x.device.type, torch.bfloat16, enabled=autocast):
         logits: Tensor = model(x)
     return logits.float()
+
+
+def at_once(numbers: int, device: torch.device) -> int:
+    """How many examples of so many numbers are best evaluated together."""
+    most = _ON_A_GPU if device.type != "cpu" else min(_ON_A_GPU, _ON_A_CORE * torch.get_num_threads())
+    return max(_FEWEST, most // numbers)
 
 
 @torch.no_grad()
@@ -45,8 +52,7 @@ def evaluate(model: nn.Module, inputs: Inputs, half: bool) -> Tensor:
 
 @torch.no_grad()
 def logits_of(model: nn.Module, inputs: Inputs, examples: Tensor, half: bool) -> Iterator[Tensor]:
-    """Logits, so many examples at a time as memory holds easily."""
+    """Logits, some examples at a time."""
     dtype = torch.bfloat16 if half else torch.float32
-    size = max(64, _PIXELS // examples[0, ..., 0].numel())
-    for part in torch.split(examples, size):
+    for part in torch.split(examples, at_once(examples[0].numel(), examples.device)):
         yield call(model, inputs.ready(part, dtype), half)

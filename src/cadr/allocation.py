@@ -1,0 +1,60 @@
+"""Memory that is freed, kept for what comes next.
+
+On a CPU training and prediction allocate and free the same large tensors over and over. glibc's malloc gives such
+blocks back to the system each time, and the system clears every page of them when they are asked for again: that can
+take longer than all arithmetic.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from threading import Lock
+from typing import Any
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX = -1, -3, -4  # as in malloc.h
+_KEEPING = {_MMAP_MAX: 0, _TRIM_THRESHOLD: 2**31 - 1}
+# Where malloc's own adjustment ends once it has seen large blocks; it no longer adjusts anything after a setting.
+_USUAL = {_MMAP_MAX: 65536, _MMAP_THRESHOLD: 32 * 2**20, _TRIM_THRESHOLD: 64 * 2**20}
+
+_lock = Lock()
+_users = 0
+
+
+@contextmanager
+def freed_memory_kept() -> Iterator[None]:
+    """While this lasts malloc keeps what is freed, for all of the process; then it gives it back."""
+    _count(+1)
+    try:
+        yield
+    finally:
+        _count(-1)
+
+
+def _count(change: int) -> None:
+    """Runs and predictions may overlap: the first one sets, the last one puts back."""
+    global _users
+    with _lock:
+        before, _users = _users, _users + change
+        libc = _glibc()
+        if libc is None or (before > 0) == (_users > 0):
+            return
+        for option, value in (_KEEPING if _users else _USUAL).items():
+            libc.mallopt(option, value)
+        if not _users:
+            libc.malloc_trim(0)
+
+
+@cache
+def _glibc() -> Any:
+    """The C library if it is glibc, and nobody has set up its malloc otherwise."""
+    if sys.platform != "linux" or any(name.startswith("MALLOC_") for name in os.environ):
+        return None
+    if "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", ""):
+        return None
+    library = ctypes.CDLL(None)
+    return library if hasattr(library, "gnu_get_libc_version") else None

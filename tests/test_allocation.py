@@ -1,0 +1,114 @@
+"""Freed memory is kept while somebody works, and given back afterwards; whose malloc is set up otherwise keeps that."""
+
+import json
+import platform
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from cadr import allocation
+from cadr.evaluate.predict import predict_file
+from cadr.evaluate.predictor import Predictor
+from cadr.train import train
+from cadr.train.network import call
+from tests.train import tiny
+
+glibc = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
+MEGABYTES = 256
+
+PROGRAM = f"""
+import json, resource
+from contextlib import ExitStack
+import numpy as np
+from cadr.allocation import freed_memory_kept
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize() >> 20
+
+def use():
+    "Page faults of two blocks at a time, after one another."
+    before = faults()
+    for _ in range(4):
+        blocks = [np.full({MEGABYTES // 2} << 17, 1.0) for _ in range(2)]
+        del blocks
+    return faults() - before
+
+use()
+said = {{"without": use(), "resident before": resident()}}
+with ExitStack() as outer:
+    outer.enter_context(freed_memory_kept())
+    use()
+    with freed_memory_kept():
+        said["with"] = use()
+    said["within"] = use()  # the inner one has ended, the outer one has not
+    said["resident within"] = resident()
+said["resident after"], said["after"] = resident(), use()
+print(json.dumps(said))
+"""
+
+
+def run(**environment):
+    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+@glibc
+def test_pages_are_cleared_once_and_given_back_at_the_end():
+    said = run()
+    assert said["without"] > 0
+    assert said["with"] < 0.01 * said["without"], said
+    assert said["within"] < 0.01 * said["without"], said
+    assert said["after"] > 0.5 * said["without"], said
+    assert said["resident within"] > said["resident before"] + 0.9 * MEGABYTES
+    assert said["resident after"] < said["resident before"] + 0.1 * MEGABYTES
+
+
+@glibc
+@pytest.mark.parametrize(
+    "own", [{"MALLOC_ARENA_MAX": "2"}, {"GLIBC_TUNABLES": "glibc.malloc.arena_max=2"}], ids=["variable", "tunable"]
+)
+def test_settings_of_ones_own_are_left_alone(own):
+    said = run(**own)
+    assert said["with"] > 0.5 * said["without"], said
+
+
+def test_other_systems_are_left_alone(monkeypatch):
+    allocation._glibc.cache_clear()
+    monkeypatch.setattr(sys, "platform", "darwin")
+    try:
+        assert allocation._glibc() is None
+        with allocation.freed_memory_kept():
+            pass
+    finally:
+        allocation._glibc.cache_clear()
+
+
+def test_training_keeps_what_it_frees_until_it_is_closed(tmp_path):
+    records = train(tiny.config(), tmp_path, pool=tiny.pool())
+    next(records)
+    assert allocation._users == 1
+    records.close()
+    assert allocation._users == 0
+
+
+def test_predicting_many_rows_keeps_what_it_frees(tmp_path, monkeypatch):
+    tiny.finish(tiny.config(), tmp_path / "run")
+    users = []
+
+    def watched(*arguments):
+        users.append(allocation._users)
+        return call(*arguments)
+
+    monkeypatch.setattr("cadr.evaluate.predictor.call", watched)
+    loaded = Predictor.load(tmp_path / "run", device="cpu")
+    for rows in (1000, 1001):
+        loaded.logits(np.zeros((rows, 4), np.float32))
+    np.save(tmp_path / "x.npy", np.zeros((5, 4), np.float32))
+    predict_file(tmp_path / "run", str(tmp_path / "x.npy"), tmp_path / "p.csv", device="cpu")
+    assert users == [0, 1, 1]  # for a few rows, giving memory back is not worth it, but a file may have many blocks
+    assert allocation._users == 0
