@@ -54,7 +54,8 @@ def train(folder: Path) -> Path:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2000, FEATURES)).astype(np.float32)
     lines = [",".join([*(f"f{i}" for i in range(FEATURES)), "label"])]
-    lines += [",".join([*map(str, row), "abcde"[int(abs(row[0]) * 2) % 5]]) for row in x]
+    labels = ["abcde"[int(abs(row[0]) * 2) % 5] if i < 1000 else "" for i, row in enumerate(x)]
+    lines += [",".join([*map(str, row), label]) for row, label in zip(x, labels, strict=True)]
     (folder / "train.csv").write_text("\n".join(lines))
     steps = ["--steps", "50", "--batch", "32", "--ratio", "4", "--evaluations", "1", "--device", "cpu"]
     command = [sys.executable, "-m", "cadr", "train", str(folder / "train.csv"), *steps, "--out", str(folder / "run")]

@@ -109,3 +109,6 @@ def test_times():
     views = json.loads((BENCHMARKS / "views.json").read_text(encoding="utf-8"))
     assert f"take {views['gpu']['strong, as trained with: ms']:.2f} ms there" in README
     assert f"are made {views['cpu']['ratio']:.1f} times faster than by Pillow itself" in README
+    predictions = json.loads((BENCHMARKS / "predict.json").read_text(encoding="utf-8"))["predictions"]
+    (rows,) = (p["rows_per_second"] for p in predictions if p["from"] == p["to"] == "csv")
+    assert f"reads, predicts and writes {round(rows, -3):,} rows of 64 features a second from CSV to CSV" in README
