@@ -31,6 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.cells import markdown  # noqa: E402
+from benchmarks.explain import explain  # noqa: E402
 
 RECORD = Path(__file__).with_suffix(".json")
 OUT = RECORD.with_suffix(".md")
@@ -116,6 +117,7 @@ def picture(pool: Pool, gamma: int = 50, size: int = 48, most: int = 9) -> Image
 
 
 def main() -> None:
+    explain(__doc__)
     pool = open_data("cifar10")
     record = look(pool)
     RECORD.write_text(json.dumps(record) + "\n", encoding="utf-8")

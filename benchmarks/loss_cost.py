@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import platform
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,10 @@ from torch import Tensor
 
 from cadr import functional
 from cadr.estimate.prior import Form, log_marginal, uniform_prior
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.explain import explain
 
 LABELLED, UNLABELLED = 64, 448
 CLASSES = (10, 100, 1000)
@@ -65,6 +70,7 @@ def measure(loss: Callable[..., Tensor], classes: int) -> dict[str, float]:
 
 
 def main() -> None:
+    explain(__doc__)
     torch.set_num_threads(1)
     cells = [{"loss": "fixmatch", "form": "", "classes": n, **measure(fixmatch, n)} for n in CLASSES]
     for form in get_args(Form):

@@ -28,6 +28,7 @@ from benchmarks.compared import COMPARED  # noqa: E402
 from benchmarks.digits_table import length as digits_length  # noqa: E402
 from benchmarks.digits_table import lengths as digits_lengths  # noqa: E402
 from benchmarks.digits_table import relative  # noqa: E402
+from benchmarks.explain import explain  # noqa: E402
 
 from benchmarks import results  # noqa: E402
 
@@ -137,6 +138,7 @@ def _digits(name: str, rivals: Record, steps: int) -> str:
 
 
 def main() -> int:
+    explain(__doc__)
     rivals = json.loads(results.RIVALS.read_text(encoding="utf-8")) if results.RIVALS.exists() else {}
     words = tomllib.loads(WORDS.read_text(encoding="utf-8"))
     rows = read_rows(results.RECIPE) + read_rows(results.SUCCESSORS)

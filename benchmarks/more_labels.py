@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.cells import markdown  # noqa: E402
+from benchmarks.explain import explain  # noqa: E402
 from benchmarks.rivals import SETTINGS, SHARED  # noqa: E402
 
 from cadr.config import Config  # noqa: E402
@@ -97,6 +98,7 @@ def build(record: dict[str, Any]) -> str:
 
 
 def main() -> None:
+    explain(__doc__)
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         found = pool.map(of_seed, SEEDS, chunksize=1)
     record = {"setting": SETTING, "seeds": {str(seed): one for seed, one in zip(SEEDS, found, strict=True)}}

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.cells import Record, markdown, read_records  # noqa: E402
+from benchmarks.explain import explain  # noqa: E402
 from benchmarks.matched import accuracy, matched_accuracy  # noqa: E402
 
 RECORDS = ROOT / "benchmarks" / "names"
@@ -47,4 +48,5 @@ def build(records: list[Record]) -> str:
 
 
 if __name__ == "__main__":
+    explain(__doc__)
     OUT.write_text(build(read_records(RECORDS)), encoding="utf-8")

@@ -13,6 +13,7 @@ renaming/:
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from pathlib import Path
@@ -85,10 +86,12 @@ def build(records: list[dict[str, Any]]) -> str:
     return f"{what}\n\n{markdown(header, lines)}\n"
 
 
-def main(paths: list[str]) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="*", type=Path, metavar="RUN")
     records = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else []
-    for path in paths:
-        record = judge(Path(path))
+    for path in parser.parse_args().runs:
+        record = judge(path)
         records = [r for r in records if r["run"] != record["run"]] + [record]
         RECORD.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
         print(record, flush=True)
@@ -96,4 +99,4 @@ def main(paths: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

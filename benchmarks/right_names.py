@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.cells import markdown  # noqa: E402
+from benchmarks.explain import explain  # noqa: E402
 from benchmarks.matched import accuracy, matched_accuracy  # noqa: E402
 from benchmarks.populations import SEEDS, SETTINGS  # noqa: E402
 from benchmarks.rivals import SHARED  # noqa: E402
@@ -86,6 +87,7 @@ def build(records: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
+    explain(__doc__)
     jobs = [(setting, method, seed) for setting in (*SETTINGS, *DIGITS) for method in METHODS for seed in SEEDS]
     with multiprocessing.get_context("spawn").Pool(2) as workers:
         records = []

@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.cells import markdown  # noqa: E402
+from benchmarks.explain import explain  # noqa: E402
 from benchmarks.populations import SETTINGS  # noqa: E402
 
 from cadr.config import Config  # noqa: E402
@@ -127,6 +128,7 @@ def build(records: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
+    explain(__doc__)
     jobs = [(setting, seed, wrong) for setting in (*SETTINGS, DIGITS) for seed in SEEDS for wrong in (True, False)]
     with multiprocessing.get_context("spawn").Pool(2) as workers:
         records = []
