@@ -121,13 +121,16 @@ def _run(
     deadline = time.monotonic() + 60 * minutes if minutes else float("inf")
     waiting = [job for job in jobs if not _recorded(_record(job, records))]
     running: dict[Job, subprocess.Popen[bytes]] = {}
+    begun: dict[Job, float] = {}
     together = min(abreast, len(waiting))
     failed: list[Job] = []
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         while waiting or running:
-            while waiting and len(running) < abreast:
+            # One after another: while a run starts, which takes a while, the others have the GPU to themselves.
+            while waiting and len(running) < abreast and all(_trains(runs / job.name, begun[job]) for job in running):
                 job = waiting.pop(0)
+                begun[job] = time.time()
                 _remember_abreast(runs / job.name, together)
                 running[job] = _start(job, runs, environment, share=abreast > 1)
             for job, process in list(running.items()):
@@ -178,6 +181,12 @@ def _start(job: Job, runs: Path, environment: dict[str, str], share: bool) -> su
     finally:
         if output is not None:
             output.close()
+
+
+def _trains(out: Path, begun: float) -> bool:
+    """Whether the run that was begun then has taken its first steps."""
+    metrics = out / "metrics.jsonl"
+    return metrics.exists() and metrics.stat().st_mtime >= begun
 
 
 def _with_sources() -> dict[str, str]:

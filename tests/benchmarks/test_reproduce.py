@@ -1,8 +1,10 @@
 """Recipe rows to records: real, tiny runs of digits in processes of their own."""
 
 import json
+import os
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -57,6 +59,52 @@ def test_one_flat_record_per_finished_run(tmp_path, folders, capsys):
     assert reproduce.main(command) == 0
     assert (tmp_path / "records" / names[0]).stat().st_mtime_ns == before
     assert "there already" in capsys.readouterr().out
+
+
+class Played:
+    """A process that ends when somebody says so."""
+
+    returncode: int | None = None
+
+    def poll(self) -> int | None:
+        return self.returncode
+
+
+def test_a_run_begins_when_those_beside_it_train(tmp_path, folders, monkeypatch):
+    begun, processes = [], []
+
+    def start(job, runs, environment, share):
+        begun.append(runs / job.name / "metrics.jsonl")
+        processes.append(Played())
+        return processes[-1]
+
+    def written(run, when):
+        begun[run].touch()
+        os.utime(begun[run], (when, when))
+
+    def end():
+        for process in processes:
+            process.returncode = 0
+
+    happens = iter([
+        lambda: written(0, time.time() - 60),  # by an earlier command: it says nothing of this one
+        lambda: None,
+        lambda: written(0, time.time() + 1),
+        lambda: written(1, time.time() + 1),
+        end,
+        lambda: None,
+    ])  # fmt: skip
+    numbers: list[int] = []
+
+    def one_turn_later(seconds):
+        numbers.append(len(begun))
+        next(happens)()
+
+    monkeypatch.setattr(reproduce, "_start", start)
+    monkeypatch.setattr(reproduce, "write_record", lambda *arguments: None)
+    monkeypatch.setattr(time, "sleep", one_turn_later)
+    assert reproduce.main(["run", "small-cadr", "--seeds", "1", "2", "3", "--abreast", "3", *folders, *TINY]) == 0
+    assert numbers == [1, 1, 1, 2, 3, 3]
 
 
 def test_names_that_were_exchanged_are_in_the_record(tmp_path):
