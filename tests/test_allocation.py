@@ -52,8 +52,8 @@ print(json.dumps(said))
 """
 
 
-def run(**environment):
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True)
+def run(program=PROGRAM, **environment):
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 
 
@@ -77,6 +77,21 @@ def test_settings_of_ones_own_are_left_alone(own):
     assert said["with"] > 0.5 * said["without"], said
 
 
+@glibc
+def test_nothing_is_kept_where_there_is_no_room():
+    scarce = "from cadr import allocation\nallocation.available = lambda: 1 << 28\n"
+    said = run(scarce + PROGRAM)
+    assert said["with"] > 0.5 * said["without"], said
+
+
+@pytest.mark.parametrize(("left", "roomy"), [(None, True), (2.1, True), (1.9, False)])
+def test_room_is_twice_what_was_ever_in_use(left, roomy, monkeypatch):
+    resource = pytest.importorskip("resource")
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    monkeypatch.setattr(allocation, "available", lambda: None if left is None else left * most)
+    assert allocation._roomy() is roomy
+
+
 def test_other_systems_are_left_alone(monkeypatch):
     allocation._glibc.cache_clear()
     monkeypatch.setattr(sys, "platform", "darwin")
@@ -90,7 +105,9 @@ def test_other_systems_are_left_alone(monkeypatch):
 
 def test_training_keeps_what_it_frees_until_it_is_closed(tmp_path):
     records = train(tiny.config(), tmp_path, pool=tiny.pool())
-    next(records)
+    assert next(records)["kind"] == "start"
+    assert allocation._users == 0  # until the first steps show how much memory they take
+    assert next(r for r in records if r["kind"] == "train")
     assert allocation._users == 1
     records.close()
     assert allocation._users == 0

@@ -2,7 +2,7 @@
 
 On a CPU training and prediction allocate and free the same large tensors over and over. glibc's malloc gives such
 blocks back to the system each time, and the system clears every page of them when they are asked for again: that can
-take longer than all arithmetic.
+take longer than all arithmetic. Kept, blocks of different sizes leave gaps: it takes room, and is done where there is.
 """
 
 from __future__ import annotations
@@ -16,18 +16,26 @@ from functools import cache
 from threading import Lock
 from typing import Any
 
+from cadr.data.memory import available
+
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX = -1, -3, -4  # as in malloc.h
 _KEEPING = {_MMAP_MAX: 0, _TRIM_THRESHOLD: 2**31 - 1}
 # Where malloc's own adjustment ends once it has seen large blocks; it no longer adjusts anything after a setting.
 _USUAL = {_MMAP_MAX: 65536, _MMAP_THRESHOLD: 32 * 2**20, _TRIM_THRESHOLD: 64 * 2**20}
 
+_ROOM = 2  # times the most that was ever in use
+
 _lock = Lock()
 _users = 0
+_keeping = False
 
 
 @contextmanager
 def freed_memory_kept() -> Iterator[None]:
-    """While this lasts malloc keeps what is freed, for all of the process; then it gives it back."""
+    """While this lasts malloc keeps what is freed, for all of the process; then it gives it back.
+
+    Best begun when as much memory has been in use as will be: then it is known whether there is room.
+    """
     _count(+1)
     try:
         yield
@@ -37,16 +45,31 @@ def freed_memory_kept() -> Iterator[None]:
 
 def _count(change: int) -> None:
     """Runs and predictions may overlap: the first one sets, the last one puts back."""
-    global _users
+    global _users, _keeping
     with _lock:
         before, _users = _users, _users + change
         libc = _glibc()
         if libc is None or (before > 0) == (_users > 0):
             return
-        for option, value in (_KEEPING if _users else _USUAL).items():
-            libc.mallopt(option, value)
-        if not _users:
+        if _users:
+            _keeping = _roomy()
+            _set(libc, _KEEPING if _keeping else {})
+        elif _keeping:
+            _set(libc, _USUAL)
             libc.malloc_trim(0)
+
+
+def _set(libc: Any, options: dict[int, int]) -> None:
+    for option, value in options.items():
+        libc.mallopt(option, value)
+
+
+def _roomy() -> bool:
+    """Asked on Linux alone."""
+    import resource
+
+    left = available()
+    return left is None or left > _ROOM * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 @cache

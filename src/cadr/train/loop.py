@@ -71,8 +71,7 @@ def train(
                 return
         run = Run(prepare(config, folder, pool, model), folder)
         (folder.path / RESULT).unlink(missing_ok=True)  # of a checkpoint that is damaged: its steps are done again
-        with freed_memory_kept():
-            yield from run.records()
+        yield from run.records()
 
 
 class Run:
@@ -106,8 +105,9 @@ class Run:
         yield started(self.prepared, self.inputs, self.step, self._resume())
         try:
             yield from self._hint()
-            for stop in [s for s in self.stops if s > self.step.done]:
-                yield from self._go_on_to(stop)
+            with freed_memory_kept():
+                for stop in [s for s in self.stops if s > self.step.done]:
+                    yield from self._go_on_to(stop)
         except (KeyboardInterrupt, GeneratorExit):  # Ctrl-C, or whoever listened has gone
             with Deferred():
                 if self.whole:
