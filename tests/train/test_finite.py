@@ -96,8 +96,8 @@ def test_what_was_infinite_to_begin_with_may_stay_so(tmp_path):
 def test_weights_that_were_never_finite_are_not_saved_either(tmp_path):
     network = nn.Linear(4, 3)
     nn.init.constant_(network.bias, float("nan"))
-    with pytest.raises(TrainingError, match="no longer finite at step 3; nothing had been saved yet"):
-        tiny.finish(tiny.config(), tmp_path, model=Interrupting(network, when=3))
+    with pytest.raises(TrainingError, match="no longer finite at step 4; nothing had been saved yet"):
+        tiny.finish(tiny.config(), tmp_path, model=Interrupting(network, when=4))
     assert not (tmp_path / checkpoint.CURRENT).exists()
 
 

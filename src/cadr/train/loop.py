@@ -104,8 +104,9 @@ class Run:
     def records(self) -> Iterator[Record]:
         yield started(self.prepared, self.inputs, self.step, self._resume())
         try:
-            yield from self._hint()
+            self._take_a_step()
             with freed_memory_kept():
+                yield from self._hint()
                 for stop in [s for s in self.stops if s > self.step.done]:
                     yield from self._go_on_to(stop)
         except (KeyboardInterrupt, GeneratorExit):  # Ctrl-C, or whoever listened has gone
@@ -150,10 +151,23 @@ class Run:
             yield interrupt
             self.whole = True
 
+    def _before_a_stop(self) -> int:
+        """How many steps can be taken that end at no stop."""
+        done = self.step.done
+        return min((stop for stop in self.stops if stop > done), default=done + 1) - done - 1
+
+    def _take_a_step(self) -> None:
+        """So that it is known how much memory one takes."""
+        if self._before_a_stop() < 1:
+            return
+        with self._undivided() as interrupt:
+            self._advance(self.step.done + 1, interrupt)
+        if interrupt.requested:
+            raise KeyboardInterrupt
+
     def _hint(self) -> Iterator[Record]:
         """How long it will take, after the first few steps, where somebody would otherwise wait without knowing."""
-        done, left = self.step.done, self.training.steps - self.step.done
-        most = min((stop for stop in self.stops if stop > done), default=done) - done - 1
+        most, left = self._before_a_stop(), self.training.steps - self.step.done
         if most < 2:
             return
         with self._undivided() as interrupt:
