@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from torch import nn
 
 from cadr import allocation
 from cadr.evaluate.predict import predict_file
@@ -111,6 +112,22 @@ def test_training_keeps_what_it_frees_until_it_is_closed(tmp_path):
     assert allocation._users == 1
     records.close()
     assert allocation._users == 0
+
+
+@glibc
+def test_a_first_step_shows_how_much_memory_is_needed_and_the_pace_is_told_with_it_kept(tmp_path, monkeypatch):
+    network, seen = nn.Linear(4, 3), []
+    rows = 8 + 2 * 16  # of a step; before it the model is tried on fewer
+
+    def note(what: str) -> float:
+        seen.append(what)
+        return 0.0
+
+    network.register_forward_hook(lambda _, inputs, __: None if len(inputs[0]) != rows else seen.append("step"))
+    monkeypatch.setattr(allocation, "_roomy", lambda: note("room?") == 0)
+    monkeypatch.setattr("cadr.train.loop.seconds_left", lambda *_: note(f"pace, {allocation._users}"))
+    tiny.finish(tiny.config(), tmp_path, model=network)
+    assert seen[:4] == ["step", "room?", "pace, 1", "step"]
 
 
 def test_predicting_many_rows_keeps_what_it_frees(tmp_path, monkeypatch):
