@@ -4,6 +4,7 @@ import json
 from statistics import mean
 from typing import Any
 
+import numpy as np
 from benchmarks.cells import read_records
 from benchmarks.matched import matched_accuracy
 
@@ -23,9 +24,10 @@ def table_of(benchmark: Any) -> Any:
 
 
 def results(steps: int, seed: int) -> dict[str, Any]:
-    """The records of results by row."""
+    """The records of results by row, as it stands in its recipe or else with what was changed."""
     records = read_records(names.ROOT / "benchmarks" / "records")
-    return {r["row"]: r for r in records if (r["steps"], r["seed"]) == (steps, seed)}
+    alike = [r for r in records if (r["steps"], r["seed"]) == (steps, seed)]
+    return {", ".join([r["row"], *(f"{key} {value}" for key, value in r["overrides"].items())]): r for r in alike}
 
 
 def test_the_committed_table_is_that_of_the_committed_records():
@@ -152,9 +154,43 @@ def test_what_is_said_of_the_ablations():
 
 def test_what_is_said_of_imbalanced_unlabelled_classes():
     page, records = said_in("reproduce.md"), results(2**15, 1)
-    plain, told = (records[f"cifar10-unlabelled-inverse100-{row}"] for row in ("cadr", "cadr-target"))
-    assert f"it has {plain['median_10']:.1f} % (geometric mean {plain['gm']:.1f}), told the class sizes" in page
-    assert f"(`target_prior`) {told['median_10']:.1f} % ({told['gm']:.1f})" in page
+
+    def shown(setting, row):
+        record = records[f"cifar10-unlabelled-{setting}-{row}"]
+        return f"{record['median_10']:.1f} % ({record['gm']:.1f})"
+
+    for setting in ("inverse100", "100", "20"):
+        said = "FixMatch {}, CADR {}, told the sizes {}."
+        assert said.format(*(shown(setting, row) for row in ("fixmatch", "cadr", "cadr-target"))) in page
+    assert f"**γ_u = 1/20**: CADR {shown('inverse20', 'cadr')}" in page
+    inverse = records["cifar10-unlabelled-inverse100-fixmatch"]["confusion"]
+    assert inverse[8][0] == inverse[9][1]
+    assert f"FixMatch calls {inverse[8][0]} of 1,000 ships aeroplanes and as many trucks cars" in page
+    plain = records["cifar10-unlabelled-100-cadr"]
+    assert f"it ends with {100 * plain['prior'][0]:.1f} % aeroplanes in P̂, where 40 % of the images" in page
+    assert f"finds {plain['recall'][0]:.1f} % of them" in page
+    told, fixmatch = (records[f"cifar10-unlabelled-20-{row}"] for row in ("cadr-target", "fixmatch"))
+    sizes = np.array(told["options"]["target_prior"])
+    assert np.abs(np.array(told["prior"]) - sizes / sizes.sum()).max() < 0.02
+    mixed = told["confusion"]
+    assert f"calls {mixed[6][4]} of 1,000 frogs deer and {mixed[4][6]} of 1,000 deer frogs" in page
+    assert f"finds {fixmatch['recall'][6]:.1f} % of them" in page
+    assert max(told["recall"][8:] + fixmatch["recall"][8:]) < 3
+
+
+def test_what_is_said_of_what_the_paper_leaves_open():
+    page, records = said_in("reproduce.md"), results(2**15, 1)
+    plain, inverse, valid = (
+        records[f"cifar10-gamma50-cadr{changed}"] for changed in ("", ", form pinv", ", propensity class")
+    )
+    assert f"CADR at γ = 50, seed 1, has {plain['median_10']:.1f} %" in page
+    assert f"(`--form pinv`) has {inverse['median_10']:.1f} %.** Both find all ten classes" in page
+    assert min(inverse["recall"] + plain["recall"]) > 70
+    early, late = (dict(record["curve"]) for record in (inverse, plain))
+    assert f"it has {early[12288]:.1f} % after 12,288 steps, where straight-through has {late[12288]:.1f} %" in page
+    assert f"and {early[16384]:.1f} % after 16,384" in page
+    assert f"(`--propensity class`) have {valid['median_10']:.1f} %**: trucks" in page
+    assert f"({valid['recall'][9]:.1f} %; {valid['confusion'][9][8]} of 1,000 are called ships)" in page
 
 
 def test_what_is_said_of_the_remedy():
