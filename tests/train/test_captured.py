@@ -25,6 +25,7 @@ from cadr.views import ImageViews
 from tests.train.test_step import images, network
 
 
+@pytest.mark.filterwarnings("ignore")  # the compiler's own
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize(
     ("name", "compiled"), [*((name, "none") for name in ALGORITHMS), ("cadr", "all"), ("remixmatch", "all")]
