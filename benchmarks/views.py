@@ -72,9 +72,10 @@ def on_cpu(batch: int, side: int, repeats: int) -> dict[str, float]:
     views = ImageViews()
     for step in range(repeats):
         key = draw.key(1, torch.tensor(step), 0)
-        turns = [draw_operations(draw.split(draw.split(key, 1), turn), batch, side, side) for turn in range(2)]
+        _, by_turns, by_centres = draw.split(key, 3)
+        turns = [draw_operations(by_turn, batch, side, side) for by_turn in draw.split(by_turns, 2)]
         listed = [(operation.tolist(), amount.tolist()) for operation, amount in turns]
-        row, column = draw_centres(draw.split(key, 2), batch, side, side)
+        row, column = draw_centres(by_centres, batch, side, side)
         top, left = row - size // 2, column - size // 2
         boxes = torch.stack([left, top, left + size - 1, top + size - 1], dim=1).tolist()
 
@@ -83,8 +84,8 @@ def on_cpu(batch: int, side: int, repeats: int) -> dict[str, float]:
         loop.append(time.perf_counter() - start)
 
         start = time.perf_counter()
-        got = randaugment(tensor, draw.split(key, 1))
-        got = cutout(got, *draw_centres(draw.split(key, 2), batch, side, side), size)
+        got = randaugment(tensor, by_turns)
+        got = cutout(got, *draw_centres(by_centres, batch, side, side), size)
         ours.append(time.perf_counter() - start)
         np.testing.assert_array_equal(got.numpy(), expected)
 
@@ -142,10 +143,10 @@ def on_gpu(batch: int, side: int) -> dict[str, float | str]:
 
     def tensors(images: Tensor, step: Tensor) -> Tensor:
         """The strong view by tensor operations alone, whatever else there is for this device."""
-        key = draw.key(1, step, 0)
-        moved = move(images, draw_moves(draw.split(key, 0), batch, side, side, flip=True, shift=side // 8))
-        centres = draw_centres(draw.split(key, 2), batch, side, side)
-        return cutout(randaugment(moved, draw.split(key, 1)), *centres, side // 2)
+        by_weak, by_turns, by_centres = draw.split(draw.key(1, step, 0), 3)
+        moved = move(images, draw_moves(by_weak, batch, side, side, flip=True, shift=side // 8))
+        centres = draw_centres(by_centres, batch, side, side)
+        return cutout(randaugment(moved, by_turns), *centres, side // 2)
 
     def weak(images: Tensor, step: Tensor) -> Tensor:
         return views.weak(images, draw.key(1, step, 0))

@@ -50,7 +50,7 @@ def test_keys_and_numbers_equal_arbitrary_precision_arithmetic(seed, step, strea
     assert parent.dtype == torch.int64
     assert parent.shape == ()
     assert int(parent) & WORD == expected
-    child, expected_child = draw.split(parent, 3), python_split(expected, 3)
+    child, expected_child = draw.split(parent, 4)[3], python_split(expected, 3)
     assert int(child) & WORD == expected_child
     assert draw.uniform(parent, 7).tolist() == python_uniform(expected, 7)
     assert draw.integers(child, 14, 7).tolist() == [int(u * 14) for u in python_uniform(expected_child, 7)]
@@ -90,6 +90,19 @@ def test_shape_and_range():
     assert sorted(set(whole.tolist())) == list(range(14))
 
 
+def test_several_keys_draw_what_each_of_them_draws():
+    parents = draw.keys(1, torch.tensor(4), 3)
+    children = draw.split(parents, 2)
+    assert children.shape == (3, 2)
+    for parent, pair in zip(parents, children, strict=True):
+        assert torch.equal(pair, draw.split(parent, 5)[:2])
+    drawn = draw.uniform(children, 4, 5)
+    assert drawn.shape == (3, 2, 4, 5)
+    for numbers, child in zip(drawn.flatten(0, 1), children.flatten(), strict=True):
+        assert torch.equal(numbers, draw.uniform(child, 4, 5))
+    assert draw.split(parents[0], 0).shape == (0,)
+
+
 def p_uniform(values: np.ndarray, cells: int) -> float:
     counts = np.bincount((values * cells).astype(int), minlength=cells)
     return float(stats.chisquare(counts).pvalue)
@@ -106,7 +119,7 @@ def test_uniform_by_chi_square(seed):
     assert p_uniform(by_stream, 20) > 1e-4
     by_seed = np.array([draw.uniform(key(seed + i, 0, 0), 1).item() for i in range(1500)])
     assert p_uniform(by_seed, 20) > 1e-4
-    by_child = np.array([draw.uniform(draw.split(key(seed), i), 1).item() for i in range(1500)])
+    by_child = draw.uniform(draw.split(key(seed), 1500), 1).flatten().numpy()
     assert p_uniform(by_child, 20) > 1e-4
 
 
@@ -123,9 +136,9 @@ NEIGHBOURS = {
     "the next seed": (key(1, 7, 2), key(2, 7, 2)),
     "step and stream exchanged": (key(1, 3, 5), key(1, 5, 3)),
     "seed and step exchanged": (key(3, 5, 0), key(5, 3, 0)),
-    "siblings": (draw.split(key(), 0), draw.split(key(), 1)),
-    "parent and child": (key(), draw.split(key(), 0)),
-    "grandchildren": (draw.split(draw.split(key(), 0), 1), draw.split(draw.split(key(), 1), 0)),
+    "siblings": tuple(draw.split(key(), 2)),
+    "parent and child": (key(), draw.split(key(), 1)[0]),
+    "grandchildren": (draw.split(draw.split(key(), 1)[0], 2)[1], draw.split(draw.split(key(), 2)[1], 1)[0]),
 }
 
 
@@ -183,5 +196,5 @@ def test_normal_moments(seed):
 def test_normals_stay_finite_at_the_ends_of_the_uniform_numbers(monkeypatch):
     """The largest uniform number is 1 − 2⁻²⁴: −log1p(−u) must not be infinite there, nor at zero."""
     for end in (0.0, 1.0 - 2.0**-24):
-        monkeypatch.setattr(draw, "uniform", lambda _key, *shape, end=end: torch.full(shape, end))
+        monkeypatch.setattr(draw, "uniform", lambda by, *shape, end=end: torch.full((*by.shape, *shape), end))
         assert torch.isfinite(draw.normal(key(), 3)).all()

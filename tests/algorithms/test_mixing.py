@@ -55,8 +55,9 @@ class Problem:
 
 def _mixing(rows, alpha):
     """What `mixup` draws, in float64."""
-    drawn = draw.beta(draw.split(KEY, 0), alpha, alpha, rows)
-    return draw.permutation(draw.split(KEY, 1), rows).tolist(), torch.maximum(drawn, 1 - drawn).double().tolist()
+    by_share, by_partner = draw.split(KEY, 2)
+    drawn = draw.beta(by_share, alpha, alpha, rows)
+    return draw.permutation(by_partner, rows).tolist(), torch.maximum(drawn, 1 - drawn).double().tolist()
 
 
 def test_pi_model():

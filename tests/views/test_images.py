@@ -41,12 +41,13 @@ def test_strong_view_is_a_weak_view_then_operations_then_cutout():
     images = samples.synthetic(32, 32)
     views = ImageViews()
     n = len(images)
-    expected = views.weak(torch.from_numpy(images), draw.split(key(), 0)).numpy().copy()
+    by_weak, by_turns, by_centres = draw.split(key(), 3)
+    expected = views.weak(torch.from_numpy(images), by_weak).numpy().copy()
     for turn in range(2):
-        operation, amount = draw_operations(draw.split(draw.split(key(), 1), turn), n, 32, 32)
+        operation, amount = draw_operations(draw.split(by_turns, 2)[turn], n, 32, 32)
         for i in range(n):
             expected[i] = pillow.apply(OPERATIONS[int(operation[i])], expected[i][None], float(amount[i]))[0]
-    row, column = draw_centres(draw.split(key(), 2), n, 32, 32)
+    row, column = draw_centres(by_centres, n, 32, 32)
     hidden = cutout(torch.from_numpy(expected), row, column, 16)
     assert torch.equal(views.strong_view(torch.from_numpy(images), key(), {}), hidden)
 

@@ -27,9 +27,10 @@ def mixup(inputs: Tensor, targets: Tensor, key: Tensor, alpha: float) -> tuple[T
     if alpha == 0:
         return inputs, targets
     n = len(inputs)
-    drawn = draw.beta(draw.split(key, 0), alpha, alpha, n)
+    by_share, by_partner = draw.split(key, 2)
+    drawn = draw.beta(by_share, alpha, alpha, n)
     share = torch.maximum(drawn, 1 - drawn)
-    partner = draw.permutation(draw.split(key, 1), n)
+    partner = draw.permutation(by_partner, n)
     return _mix(inputs, partner, share), _mix(targets, partner, share)
 
 

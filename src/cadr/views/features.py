@@ -51,8 +51,9 @@ class FeatureViews:
     def strong_view(self, features: Tensor, key: Tensor, state: dict[str, Tensor]) -> Tensor:
         """float32 (n, d) to float32 (n, d)."""
         n, _ = features.shape
-        share = self.mixing * draw.uniform(draw.split(key, 0), n, 1)
-        partner = draw.integers(draw.split(key, 1), n, n)
+        by_share, by_partner, by_noise, by_dropout = draw.split(key, 4)
+        share = self.mixing * draw.uniform(by_share, n, 1)
+        partner = draw.integers(by_partner, n, n)
         mixed = features + share * (features[partner] - features)
-        noisy = mixed + self.noise * draw.normal(draw.split(key, 2), *features.shape)
-        return noisy * (draw.uniform(draw.split(key, 3), *features.shape) >= self.dropout)
+        noisy = mixed + self.noise * draw.normal(by_noise, *features.shape)
+        return noisy * (draw.uniform(by_dropout, *features.shape) >= self.dropout)

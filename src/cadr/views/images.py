@@ -79,24 +79,23 @@ class ImageViews:
             return on_device.strong_view(
                 images, key, flip=self.flip, shift=shift, operations=self.operations, cutout=size
             )
-        views = self.weak(images, draw.split(key, 0))
+        by_weak, by_turns, by_centres = draw.split(key, 3)
+        views = self.weak(images, by_weak)
         if self.learns:
-            for turn in range(self.operations):
-                turn_key = draw.split(draw.split(key, 1), turn)
-                policy = draw_policy(state["rates"], draw.split(turn_key, 0), n)
-                views = carry_out(views, policy, draw.split(turn_key, 1))
+            for by_policy, by_cut in draw.split(draw.split(by_turns, self.operations), 2):
+                views = carry_out(views, draw_policy(state["rates"], by_policy, n), by_cut)
         else:
-            views = randaugment(views, draw.split(key, 1), self.operations)
-        row, column = draw_centres(draw.split(key, 2), n, height, width)
+            views = randaugment(views, by_turns, self.operations)
+        row, column = draw_centres(by_centres, n, height, width)
         return cutout(views, row, column, size)
 
     def probe(self, images: Tensor, key: Tensor) -> tuple[Tensor, list[Policy]]:
         """Views of labelled images that try any operation at any level, and what was done to each."""
-        views, policies = self.weak(images, draw.split(key, 0)), []
-        for turn in range(self.operations):
-            turn_key = draw.split(draw.split(key, 1), turn)
-            policies.append(probe_policy(draw.split(turn_key, 0), len(images)))
-            views = carry_out(views, policies[-1], draw.split(turn_key, 1))
+        by_weak, by_turns = draw.split(key, 2)
+        views, policies = self.weak(images, by_weak), []
+        for by_policy, by_cut in draw.split(draw.split(by_turns, self.operations), 2):
+            policies.append(probe_policy(by_policy, len(images)))
+            views = carry_out(views, policies[-1], by_cut)
         return views, policies
 
     def update(

@@ -52,7 +52,7 @@ def draw_operations(key: Tensor, n: int, height: int, width: int) -> tuple[Tenso
 def randaugment(images: Tensor, key: Tensor, operations: int = 2) -> Tensor:
     """`operations` random operations on each uint8 image (n, h, w, 3)."""
     n, height, width, _ = images.shape
-    for turn in range(operations):
-        operation, amount = draw_operations(draw.split(key, turn), n, height, width)
+    for by_turn in draw.split(key, operations):
+        operation, amount = draw_operations(by_turn, n, height, width)
         images = apply(images, operation, amount, FIXMATCH)
     return images
