@@ -56,6 +56,20 @@ def test_every_model_returns_logits_and_has_channels_last_kernels(name):
             assert layer.weight.is_contiguous(memory_format=torch.channels_last)
 
 
+def test_the_small_network_averages_as_pytorch_does_and_its_gradient_lies_channels_last():
+    network = ConvNet().build(5, (3, 16, 16))
+    assert isinstance(network, nn.Sequential)
+    average = next(i for i, layer in enumerate(network) if isinstance(layer, nn.Flatten)) - 1
+    images = torch.randn(3, 3, 16, 16).to(memory_format=torch.channels_last)
+    before = network[:average](images)
+    gradients: list[torch.Tensor] = []
+    before.register_hook(gradients.append)
+    logits = network[average:](before)
+    assert torch.equal(logits, network[average + 1 :](nn.functional.adaptive_avg_pool2d(before, 1)))
+    logits.sum().backward()
+    assert gradients[0].is_contiguous(memory_format=torch.channels_last)
+
+
 def test_initialisation_is_the_authors():
     torch.manual_seed(0)
     model = WideResNet28(width=8).build(10, (3, 32, 32))
