@@ -35,7 +35,7 @@ class ConvNet:
             outputs = self.channels << stage
             norm = batch_norm(outputs)
             norm.momentum = _SMALL_BN_MOMENTUM
-            layers += [conv(inputs, outputs, 3, 2 if stage else 1), norm, nn.LeakyReLU(SLOPE)]
+            layers += [conv(inputs, outputs, 3, 2 if stage else 1), norm, nn.LeakyReLU(SLOPE, inplace=True)]
             inputs = outputs
         return channels_last(nn.Sequential(*layers, _Average(), nn.Flatten(), head(inputs, num_classes)))
 
