@@ -150,7 +150,8 @@ class Step:
         weak_keys = [keys[_WEAK], *keys[_MORE : _MORE + weak_views - 1]]
         strong_keys = [keys[_STRONG], *keys[_MORE + weak_views : others]][:strong_views]
         labelled, position = self.rows.of(step)
-        seen, unseen = inputs.examples[labelled], inputs.examples[inputs.stream[position]]
+        # Many times as fast as an index on a CPU, which copies number by number.
+        seen, unseen = (inputs.examples.index_select(0, rows) for rows in (labelled, inputs.stream[position]))
         more = [self.views.strong_view(seen, key, self.view_state) for key in keys[others:]]
         views = (
             _stacked(seen, [self.views.weak(seen, keys[_WEAK_LABELLED]), *more]),

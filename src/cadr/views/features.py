@@ -54,6 +54,6 @@ class FeatureViews:
         by_share, by_partner, by_noise, by_dropout = draw.split(key, 4)
         share = self.mixing * draw.uniform(by_share, n, 1)
         partner = draw.integers(by_partner, n, n)
-        mixed = features + share * (features[partner] - features)
+        mixed = features + share * (features.index_select(0, partner) - features)
         noisy = mixed + self.noise * draw.normal(by_noise, *features.shape)
         return noisy * (draw.uniform(by_dropout, *features.shape) >= self.dropout)
