@@ -110,7 +110,7 @@ IMAGES = {
         [["000.png", "a"], ["001.png", "b"], ["000.png", "b"], ["001.png", ""], ["000.png", "c"], ["001.png", "b"]],
         "'000.png' is labelled 'a' in line 2 and 'b' in line 4 (and so in 2 more lines); keep one line",
     ),
-    "a file elsewhere": ([["../x.png", "a"]], "is not a file inside"),
+    "a file elsewhere": ([["../x.png", "a"]], "expected a name relative to"),
     "every label blank": ([["000.png", ""], ["001.png", ""]], "at least two classes"),
     "no label at all": ([], "at least two classes"),
 }

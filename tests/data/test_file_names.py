@@ -1,4 +1,6 @@
-"""The file names in a CSV of labels: blanks around them belong to the name where a file is called so."""
+"""The file names in a CSV of labels: blanks, backslashes and accents are as they are where a file is called so."""
+
+import unicodedata
 
 import pytest
 from PIL import Image
@@ -14,7 +16,7 @@ from tests.evaluate.own_runs import TINY, read_csv, write_csv, write_images
 def photos(folder, *names):
     folder.mkdir()
     for name in names:
-        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (6, 6)).save(folder / name)
     return folder
 
@@ -74,3 +76,29 @@ def test_a_line_that_is_there_twice_says_nothing_new(tmp_path):
     rows = [["1.png", "4"], ["2.png", "5"], ["1.png", "4"], [" 2.png", "5.0 "], ["3.png", ""], ["3.png", ""]]
     labels = write_csv(tmp_path / "l.csv", ["file", "label"], rows)
     assert labels_of(open_data(folder, labels=labels)) == {"1.png": "4", "2.png": "5"}
+
+
+def test_backslashes_part_folders_where_no_file_is_called_so(tmp_path):
+    folder = photos(tmp_path / "photos", "site 1/may/1.png", "site 1/2.png", "3\\4.png", "3/4.png")
+    rows = [["site 1\\may\\1.png", "a"], [" site 1\\2.png ", "b"], ["3\\4.png", "b"]]
+    labels = write_csv(tmp_path / "l.csv", ["file", "label"], rows)
+    found = labels_of(open_data(folder, labels=labels))
+    assert found == {"site 1/may/1.png": "a", "site 1/2.png": "b", "3\\4.png": "b"}
+
+
+@pytest.mark.parametrize(("written", "there"), [("NFC", "NFD"), ("NFD", "NFC")])
+def test_accents_may_be_composed_in_the_table_and_not_on_the_disk(tmp_path, written, there):
+    name = "Forêt/1.png"
+    folder = photos(tmp_path / "photos", unicodedata.normalize(there, name), "2.png")
+    rows = [[unicodedata.normalize(written, name), "a"], ["2.png", "b"]]
+    labels = write_csv(tmp_path / "l.csv", ["file", "label"], rows)
+    assert labels_of(open_data(folder, labels=labels)) == {unicodedata.normalize(there, name): "a", "2.png": "b"}
+
+
+@pytest.mark.parametrize("name", ["../other/1.png", "..\\other\\1.png", "{folder}/1.png"])
+def test_names_are_relative_to_the_folder_and_stay_in_it(tmp_path, name):
+    folder, name = photos(tmp_path / "photos", "1.png"), name.format(folder=tmp_path / "photos")
+    photos(tmp_path / "other", "1.png")
+    labels = write_csv(tmp_path / "l.csv", ["file", "label"], [[name, "a"]])
+    with pytest.raises(DataError, match=r"line 2: expected a name relative to .*photos, got"):
+        open_data(folder, labels=labels)

@@ -151,7 +151,7 @@ def labelled(folder, csv: str | bytes):
     {
         "a missing file": ("file,label\na.png,x\nc.png,y\n", "line 3", "'c.png' is not in"),
         "a file twice": ("file,label\na.png,x\na.png,y\n", "'a.png' is labelled 'x' in line 2", "'y' in line 3"),
-        "a file outside": ("file,label\n../a.png,x\n", "line 2", "'../a.png' is not a file inside"),
+        "a file outside": ("file,label\n../a.png,x\n", "line 2", "expected a name relative to", "'../a.png'"),
         "an absolute path": ("file,label\n/etc/passwd,x\n", "line 2", "'/etc/passwd'"),
         "a blank file": ("file,label\n,x\n", "line 2", "''"),
         "a file that is no image": ("file,label\nnotes.txt,x\n", "line 2", "'notes.txt' is not an image"),

@@ -16,6 +16,7 @@ from cadr.data.pool import MISSING, Pool
 from cadr.data.reason import listed, shown
 from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
 from cadr.data.sources.door import check_name
+from cadr.data.sources.file_names import as_there
 from cadr.data.sources.images import SUFFIXES, decode_all
 from cadr.data.sources.labels import check_unlike, class_order, index_labels, label_spelling
 from cadr.data.sources.walk import FolderError, images_in, visible
@@ -117,10 +118,10 @@ def labelled_files(root: Path, labels: Path, file_column: str, label_column: str
     unlike: list[str] = []  # in words
     lacking: dict[str, int] = {}  # lines, by the name of the file that is not there
     for line, row in rows:
-        name = _as_there(root, row[file_at])
+        name = as_there(root, row[file_at])
         relative = PurePosixPath(name)
         if not name or relative.is_absolute() or ".." in relative.parts:
-            raise FolderError(f"{labels}, line {line}: {name!r} is not a file inside {root}")
+            raise FolderError(f"{labels}, line {line}: expected a name relative to {root}, got {name!r}")
         path = root / relative
         if not path.is_file():
             lacking[name] = line
@@ -135,11 +136,6 @@ def labelled_files(root: Path, labels: Path, file_column: str, label_column: str
         raise FolderError(f"{labels}: {unlike[0]}{more}; keep one line for each file")
     _check_there(root, labels, lacking, len(found))
     return {path: label for path, (label, _) in found.items()}
-
-
-def _as_there(root: Path, cell: str) -> str:
-    """The name as it stands, if a file has it, blanks and all; else without those that people put around a cell."""
-    return cell if cell != cell.strip() and (root / cell).is_file() else cell.strip()
 
 
 def _check_there(root: Path, labels: Path, lacking: dict[str, int], named: int) -> None:
