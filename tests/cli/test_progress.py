@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from cadr.cli import progress, table
-from cadr.cli.progress import follow, time_left
+from cadr.cli.progress import Pace, follow
 from cadr.train.report import duration
 
 TIMING = {"seconds": 1.0, "steps_per_second": 4.0}
@@ -76,9 +76,26 @@ def test_durations(seconds, text):
     assert duration(seconds) == text
 
 
-def test_time_left():
-    assert time_left(100, RECORDS[2]) == 15.0
-    assert time_left(100, {"step": 3}) is None
+def told(*reached):
+    """What is said after the last of (seconds, step), of 1,000 steps at 1 step a second over all."""
+    pace = Pace()
+    for seconds, step in reached:
+        pace.see({"kind": "train", "step": step, "timing": {"seconds": seconds, "steps_per_second": 1.0}})
+    return pace.in_words(1000 - reached[-1][1])
+
+
+def test_the_time_left_goes_by_the_pace_of_late():
+    assert told((100, 100)) == "1.0 steps/s, 15 min 00 s left"  # the first record of a run that is continued
+    assert told((100, 100), (110, 200)) == "10.0 steps/s, 1 min 20 s left"
+    assert told((100, 100), (200, 110), (230, 410), (260, 710)) == "10.0 steps/s, 29 s left"  # it was slow before
+    assert told((100, 100), (110, 200), (110, 200)) == "10.0 steps/s, 1 min 20 s left"  # an evaluation after the step
+    assert told((100, 100), (1100, 200)) == "0.1 steps/s, 2 h 13 min left"  # no record for longer than that
+
+
+def test_nothing_is_said_of_the_time_left_where_nothing_is_known():
+    pace = Pace()
+    pace.see({"kind": "start", "step": 3})
+    assert pace.in_words(97) == ""
 
 
 def test_a_table_without_a_terminal_is_aligned_text(capsys):

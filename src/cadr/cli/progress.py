@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Generator
 from contextlib import AbstractContextManager, closing, nullcontext
 from typing import Any
@@ -14,6 +15,7 @@ from cadr.train.report import duration
 Record = dict[str, Any]
 EVALUATION_SECONDS = 2.0  # between plain lines about evaluations: a run of seconds makes a hundred of them
 QUIET_SECONDS = 30.0  # between plain lines about training alone
+LATELY = 60.0  # seconds over which the present pace is told
 
 
 def follow(records: Generator[Record, None, None], label: str = "") -> Record:
@@ -26,10 +28,31 @@ def follow(records: Generator[Record, None, None], label: str = "") -> Record:
     return record
 
 
-def time_left(steps: int, record: Record) -> float | None:
-    """Seconds until the last step at the present pace."""
-    pace = record.get("timing", {}).get("steps_per_second")
-    return (steps - record["step"]) / pace if pace else None
+class Pace:
+    """Steps a second of late.
+
+    That of the whole run would still count an hour in which the machine was busy, or a part on another machine, and be
+    wrong about the time left by as much.
+    """
+
+    def __init__(self) -> None:
+        self.seen: deque[tuple[float, int]] = deque()  # seconds of the run, and its step then
+        self.now: float | None = None
+
+    def see(self, record: Record) -> None:
+        if "timing" not in record:
+            return
+        seconds, step = record["timing"]["seconds"], record["step"]
+        self.seen.append((seconds, step))
+        while len(self.seen) > 1 and seconds - self.seen[1][0] >= LATELY:
+            self.seen.popleft()
+        since, first = self.seen[0]
+        lately = (step - first) / (seconds - since) if step > first and seconds > since else None
+        self.now = lately or self.now or record["timing"]["steps_per_second"]
+
+    def in_words(self, left: int) -> str:
+        """The pace and how long so many steps will take; blank where nothing is known."""
+        return f"{self.now:.1f} steps/s, {duration(left / self.now)} left" if self.now else ""
 
 
 class _Lines:
@@ -38,6 +61,7 @@ class _Lines:
     def __init__(self, label: str) -> None:
         self.label = f"{label}: " if label else ""
         self.steps = 0
+        self.pace = Pace()
         self.spoke = 0.0
 
     def shown(self) -> AbstractContextManager[Any]:
@@ -45,6 +69,7 @@ class _Lines:
 
     def show(self, record: Record) -> None:
         kind = record["kind"]
+        self.pace.see(record)
         if kind == "start":
             self.steps = record["steps"]
             self._say(record["message"])
@@ -59,8 +84,7 @@ class _Lines:
 
     def _where(self, record: Record) -> str:
         where = f"step {record['step']:,} of {self.steps:,}"
-        pace = record.get("timing", {}).get("steps_per_second")
-        return f"{where}, {pace:.1f} steps/s, {duration(time_left(self.steps, record))} left" if pace else where
+        return ", ".join(filter(None, (where, self.pace.in_words(self.steps - record["step"]))))
 
     def _silent_for(self, seconds: float) -> bool:
         return time.monotonic() - self.spoke > seconds
@@ -77,6 +101,7 @@ class _Bar:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
         self.steps = 0
+        self.pace = Pace()
         self.bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -91,6 +116,7 @@ class _Bar:
 
     def show(self, record: Record) -> None:
         kind = record["kind"]
+        self.pace.see(record)
         if kind == "start":
             self.steps = record["steps"]
             self.bar.update(self.task, total=self.steps, completed=record["resumed"])
@@ -99,6 +125,5 @@ class _Bar:
             return
         if kind == "evaluation":
             self.bar.update(self.task, accuracy=f"accuracy {record['accuracy']:.2f} %, GM {record['gm']:.2f} %")
-        pace = record.get("timing", {}).get("steps_per_second")
-        left = f"{pace:.1f} steps/s, {duration(time_left(self.steps, record))} left" if pace else ""
-        self.bar.update(self.task, completed=record["step"], pace=left)
+        pace = self.pace.in_words(self.steps - record["step"])
+        self.bar.update(self.task, completed=record["step"], pace=pace)
