@@ -45,7 +45,9 @@ def test_evaluate_names_them(tmp_path, capsys):
     run = image_run(tmp_path)
     for name in ("001.png", "039.png"):
         (tmp_path / "squares" / name).write_bytes(b"")
-    assert "cadr: 2 of 40 images cannot be read: " in sentence(capsys, ["evaluate", str(run)])
+    said = sentence(capsys, ["evaluate", str(run)])
+    assert "cadr: 2 of 40 images cannot be read: " in said
+    assert "001.png cannot be decoded as an image (the file is empty)" in said
 
 
 @pytest.mark.parametrize("first", ["first", "last"])

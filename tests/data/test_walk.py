@@ -1,8 +1,10 @@
 """Folders of pictures are looked through to the bottom, links included, and only pictures count."""
 
 import numpy as np
+import pytest
 
 from cadr.data.sources.folder import images_under
+from cadr.errors import DataError
 from tests.data.loose import open_data
 from tests.data.writers import write_image
 
@@ -43,3 +45,21 @@ def test_links_that_lead_in_a_circle_end(tmp_path):
     (tmp_path / "b" / "up").symlink_to(tmp_path)
     (tmp_path / "a").symlink_to(tmp_path / "b")
     assert images_under(tmp_path) == [tmp_path / "b" / "a.png"]
+
+
+def test_pictures_of_a_kind_that_is_not_read_are_not_left_out_silently(tmp_path):
+    for name in ("1.png", "2.png", "3.jpg"):
+        write_image(tmp_path / "photos" / name, PIXELS)
+    for name in ("3.HEIC", "4.CR2"):  # the same as 3.jpg, and what cameras write beside their pictures
+        (tmp_path / "photos" / name).write_bytes(b"ftypheic")
+    labels = tmp_path / "labels.csv"
+    labels.write_text("file,label\n1.png,a\n2.png,b\n")
+    assert open_data(tmp_path / "photos", labels=labels).identifiers == ("1.png", "2.png", "3.jpg")
+    (tmp_path / "photos" / "may").mkdir()
+    (tmp_path / "photos" / "may" / "3.HEIC").write_bytes(b"ftypheic")
+    said = r"may/3\.HEIC cannot be decoded as an image \(it is none of PNG, JPEG, .*\); save it as JPEG or"
+    with pytest.raises(DataError, match=said):
+        open_data(tmp_path / "photos", labels=labels)
+    labels.write_text("file,label\n1.png,a\nmay/3.HEIC,b\n")
+    with pytest.raises(DataError, match=said):
+        open_data(tmp_path / "photos", labels=labels)

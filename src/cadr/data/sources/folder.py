@@ -17,7 +17,7 @@ from cadr.data.reason import listed, shown
 from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
 from cadr.data.sources.door import check_name
 from cadr.data.sources.file_names import as_there
-from cadr.data.sources.images import SUFFIXES, decode_all
+from cadr.data.sources.images import FOREIGN, SUFFIXES, decode_all
 from cadr.data.sources.labels import check_unlike, class_order, index_labels, label_spelling
 from cadr.data.sources.walk import FolderError, images_in, visible
 from cadr.words import counted
@@ -125,7 +125,7 @@ def labelled_files(root: Path, labels: Path, file_column: str, label_column: str
         path = root / relative
         if not path.is_file():
             lacking[name] = line
-        elif path.suffix.lower() not in SUFFIXES:
+        elif path.suffix.lower() not in SUFFIXES | FOREIGN:  # those cannot be read, which is said of all of them
             raise FolderError(f"{labels}, line {line}: {name!r} is not an image ({KINDS})")
         label = row[label_at].strip()
         before, first = found.setdefault(path, (label, line))

@@ -8,12 +8,13 @@ import struct
 import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from cadr.data import memory
 from cadr.data.reason import reason, shown
@@ -21,6 +22,7 @@ from cadr.data.sources.sign_of_life import counted
 from cadr.errors import DataError
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
+FOREIGN = frozenset({".heic", ".heif", ".avif", ".jxl"})  # pictures, too, as telephones keep them, that are not read
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")  # of Pillow's many, those that people keep photos in
 PIXEL_LIMIT = 50_000_000  # a small file can claim to be a huge image
 SMALLER = "save it smaller, or cut it into pieces, with another program first"
@@ -135,9 +137,20 @@ def decode(path: Path, size: int | None = None) -> NDArray[np.uint8]:
     except MemoryError as error:
         raise ImageError(f"{shown(path)} does not fit into memory") from error
     except _DAMAGE as error:
+        mend = "save it as JPEG" if path.suffix.lower() in FOREIGN else "mend it"
         raise ImageError(
-            f"{shown(path)} cannot be decoded as an image ({reason(error)}); mend it or take it away"
+            f"{shown(path)} cannot be decoded as an image ({_damage(path, error)}); {mend} or take it away"
         ) from error
+
+
+def _damage(path: Path, error: BaseException) -> str:
+    """What is wrong; Pillow would only repeat the name of a file in which it finds none of the formats."""
+    if not isinstance(error, UnidentifiedImageError):
+        return reason(error)
+    with suppress(OSError):
+        if path.stat().st_size == 0:
+            return "the file is empty"
+    return f"it is none of {', '.join(FORMATS)}"
 
 
 def resize_all(images: NDArray[np.uint8], size: int | None) -> NDArray[np.uint8]:

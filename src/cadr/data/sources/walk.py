@@ -7,7 +7,7 @@ from collections import deque
 from pathlib import Path
 
 from cadr.data.reason import shown
-from cadr.data.sources.images import SUFFIXES
+from cadr.data.sources.images import FOREIGN, SUFFIXES
 from cadr.errors import DataError
 
 
@@ -16,7 +16,11 @@ class FolderError(DataError):
 
 
 def images_in(root: Path) -> list[Path]:
-    """In order of name. No folder is read twice, so that links to a folder around them end somewhere."""
+    """In order of name. No folder is read twice, so that links to a folder around them end somewhere.
+
+    Those of a kind that is not read are among them, to be named by whoever reads them, unless the same lies beside them
+    as one that is.
+    """
     waiting, seen = deque([root]), set[tuple[int, int]]()
     found: list[Path] = []
     while waiting:
@@ -25,9 +29,13 @@ def images_in(root: Path) -> list[Path]:
         if (status.st_dev, status.st_ino) in seen:
             continue
         seen.add((status.st_dev, status.st_ino))
-        for path in visible(folder):
+        inside = visible(folder)
+        read = {path.stem for path in inside if path.suffix.lower() in SUFFIXES}
+        for path in inside:
             if not path.is_dir():
-                found += [path] if path.suffix.lower() in SUFFIXES and path.is_file() else []  # a pipe is no image
+                suffix = path.suffix.lower()
+                wanted = suffix in SUFFIXES or (suffix in FOREIGN and path.stem not in read)
+                found += [path] if wanted and path.is_file() else []  # a pipe is no image
             elif path.is_symlink():
                 waiting.append(path)
             else:
