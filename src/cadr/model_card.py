@@ -16,7 +16,7 @@ from cadr.errors import CadrError
 from cadr.evaluate.predictor import Predictor
 from cadr.evaluate.run import evaluate_run
 from cadr.train.folder import RunFolder
-from cadr.train.judged import caution, over_classes, zero_recall
+from cadr.train.judged import caution, caution_about_guess, over_classes, zero_recall
 from cadr.train.result import describe_run
 from cadr.words import counted, percent
 
@@ -166,6 +166,7 @@ def _accuracy(predictor: Predictor, last: dict[str, Any]) -> str:
         f"{last['gm']:.1f} %, on {counted(examples, 'example')}: {_JUDGED[last['on']]}.",
         zero_recall(last["recall"]),
         "" if last["step"] == predictor.step else early,
+        caution_about_guess(last, predictor.spec.class_names),
         caution(last["accuracy"], examples, last["on"]),
     ]
     return " ".join(filter(None, words))

@@ -66,6 +66,21 @@ def test_a_few_labels_held_out_come_with_a_caution(tmp_path, capsys):
     assert "as biased as all labels" in said
 
 
+def test_a_model_that_is_worse_than_one_answer_is_told_so(tmp_path, capsys):
+    """It learns from features that say nothing, and is told that the rarer class is the commoner one."""
+    labels = np.array([0] * 30 + [1] * 10 + [-1] * 60)
+    x = np.random.default_rng(0).normal(size=(100, 3))
+    np.savez(tmp_path / "mine.npz", x=x.astype(np.float32), y=labels, class_names=["ant", "bee"])
+    run = str(tmp_path / "run")
+    assert main(["train", str(tmp_path / "mine.npz"), "--target-prior", "1", "9", *TINY, "--out", run]) == 0
+    remark = "Always answering ant would be right for 75.0 % of them.\nIt is judged on 8 labels held out only"
+    assert remark in capsys.readouterr().out
+    assert main(["evaluate", run]) == 0
+    assert remark in capsys.readouterr().out
+    assert main(["export", run, "--formats", "safetensors", "--out", str(tmp_path / "exported")]) == 0
+    assert remark.replace("\n", " ") in (tmp_path / "exported" / "MODEL_CARD.md").read_text(encoding="utf-8")
+
+
 def test_nothing_to_evaluate_is_one_sentence(tmp_path, capsys, monkeypatch):
     assert main(["evaluate", str(tmp_path / "none")]) == 2
     monkeypatch.chdir(tmp_path)

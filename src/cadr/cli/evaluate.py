@@ -37,7 +37,7 @@ def run(namespace: Namespace) -> int:
     from cadr.evaluate.predictor import Predictor, read_calibration
     from cadr.evaluate.run import judge
     from cadr.train.input_spec import InputSpec
-    from cadr.train.judged import caution, over_classes, zero_recall
+    from cadr.train.judged import caution, caution_about_guess, over_classes, zero_recall
 
     own = _own_labels(namespace.folder)
     scores, run = judge(namespace.folder, None if own is None else own.pool, None, namespace.device)
@@ -50,7 +50,11 @@ def run(namespace: Namespace) -> int:
         f"geometric mean over {over_classes(scores['recall'])} {scores['gm']:.2f} %, "
         f"after {scores['step']:,} of {scores['steps']:,} steps."
     )
-    words = [zero_recall(scores["recall"]), caution(scores["accuracy"], scores["examples"], scores["on"])]
+    words = [
+        zero_recall(scores["recall"]),
+        caution_about_guess(scores, scores["class_names"]),
+        caution(scores["accuracy"], scores["examples"], scores["on"]),
+    ]
     if own is not None:
         calibration = read_calibration(namespace.folder, spec)
         words += own.words(Predictor(run.model, spec, calibration, run.config, run.device, scores["step"]), scores)

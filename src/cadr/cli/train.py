@@ -56,7 +56,8 @@ def run(namespace: Namespace) -> int:
     from cadr.cli.run_flags import default_out, read_flat
     from cadr.config import Config
     from cadr.train import train
-    from cadr.train.judged import caution, examples_judged
+    from cadr.train.input_spec import InputSpec
+    from cadr.train.judged import caution, caution_about_guess, examples_judged, last_evaluation
     from cadr.train.result import quoted_of
 
     flat = read_flat(namespace)
@@ -72,7 +73,9 @@ def run(namespace: Namespace) -> int:
         print(_stopped(out), flush=True)
         return INTERRUPTED
     print(summary(result))
-    accuracy = quoted_of(result)
+    accuracy, last = quoted_of(result), last_evaluation(out)
+    if last is not None and (words := caution_about_guess(last, InputSpec.read(out).class_names)):
+        print(words)
     if accuracy is not None and (words := caution(accuracy, examples_judged(out), result["evaluated_on"])):
         print(words)
     for line in _on_all_rows(settled, out):

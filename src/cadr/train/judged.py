@@ -52,6 +52,26 @@ def caution_about_differences(examples: int, on: str) -> str:
     return f"All are judged on {_named(examples, on)}, of which one is {100 / examples:.1f} points. {_BIASED}"
 
 
+def better_guess(evaluation: Record) -> tuple[int, float] | None:
+    """The commonest class judged on and its share in percent, where always answering it would have been more accurate.
+
+    Figures are compared as they are written: 33.3 % is not below 33.3 %, whatever the digits that are not shown.
+    """
+    judged = [sum(row) for row in evaluation["confusion"]]
+    most = max(judged)
+    guess = round(100 * most / sum(judged), 1)
+    return (judged.index(most), guess) if round(evaluation["accuracy"], 1) < guess else None
+
+
+def caution_about_guess(evaluation: Record, names: Sequence[str]) -> str:
+    """That such a model tells less than no model would; blank where it tells more."""
+    found = better_guess(evaluation)
+    if found is None:
+        return ""
+    always, share = found
+    return f"Always answering {names[always]} would be right for {share:.1f} % of them."
+
+
 def _named(examples: int, on: str) -> str:
     noun, rest = _NAMES[on]
     return counted(examples, noun) + rest

@@ -12,7 +12,7 @@ from cadr.evaluate.report.labels import Labels
 from cadr.evaluate.report.look import Look
 from cadr.evaluate.report.run import Run, clean
 from cadr.evaluate.target import takes_target
-from cadr.train.judged import caution_about_bias, caution_about_number, weighted_accuracy
+from cadr.train.judged import better_guess, caution_about_bias, caution_about_number, weighted_accuracy
 from cadr.train.record import Record
 
 _BIAS_ALONE = (
@@ -47,21 +47,15 @@ def _few_judged(runs: Sequence[Run]) -> list[str]:
 
 
 def _worse_than_a_guess(runs: Sequence[Run], labels: Mapping[str, Labels]) -> list[str]:
-    """Figures are compared as they are written: 33.3 % is not below 33.3 %, whatever the digits that are not shown."""
     found = []
     for run in runs:
         last = run.last_evaluation
-        if last is None:
+        if last is None or (better := better_guess(last)) is None:
             continue
-        judged = [sum(row) for row in last["confusion"]]
-        most = max(judged)
-        accuracy, guess = round(last["accuracy"], 1), round(100 * most / sum(judged), 1)
-        if accuracy >= guess:
-            continue
-        always = clean(run.spec.class_names[judged.index(most)])
+        always, guess = clean(run.spec.class_names[better[0]]), better[1]
         found.append(
-            f"The last accuracy of {run.name}, {accuracy:.1f} %, is below the {guess:.1f} % that always answering "
-            f"{always} would reach on the {run.judged_on} examples. "
+            f"The last accuracy of {run.name}, {last['accuracy']:.1f} %, is below the {guess:.1f} % that always "
+            f"answering {always} would reach on the {run.judged_on} examples. "
             + (_BIAS_ALONE if _is_better_weighted(last, labels.get(run.name)) else _presumed(run))
         )
     return found
