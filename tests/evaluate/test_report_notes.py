@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 
 from cadr.algorithms import CADR, FixMatch
 from cadr.config import Config
+from cadr.data import from_arrays
+from cadr.evaluate.diagnosis import diagnose
 from cadr.evaluate.report.labels import Labels
 from cadr.evaluate.report.notes import notes
 from cadr.evaluate.report.run import Run
@@ -78,6 +81,16 @@ def test_labels_are_weighted_where_they_were_held_out_of_biased_ones(on, said):
     judged = run([[4, 0, 0], [2, 2, 0], [0, 0, 4]], on=on)  # they stand for 8, 40 and 8 rows: 36 of 56 are right
     found = [note for note in notes([judged], {"mine": labels}, {}) if "count as in all rows" in note]
     assert [note.rpartition(" is ")[2] for note in found] == ["64.3 %."] * said
+
+
+def test_nothing_is_weighted_by_what_the_diagnosis_says_not_to_trust():
+    labels = np.repeat([0, 1, 2, -1], [40, 40, 20, 200])
+    diagnosis = diagnose(from_arrays(np.random.default_rng(0).normal(size=(300, 4)).astype(np.float32), labels))
+    assert diagnosis.weak
+    propensity = (0.1, 0.9, 0.1)
+    known = {"mine": Labels("", "", np.array(propensity), propensity, [], [], [], diagnosis)}
+    look: Any = SimpleNamespace(unlabelled=[], exchanged=[])
+    assert "1/propensity" not in " ".join(notes([run([[1, 1, 0], [3, 2, 1], [0, 1, 1]])], known, {"mine": look}))
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,11 @@ class Labels:
     def diagnosed(self) -> bool:
         return any(phi is not None for phi in self.estimated)
 
+    @property
+    def trusted(self) -> bool:
+        """Whether anything may be reckoned with the propensities: not where the diagnosis itself says no."""
+        return self.diagnosed and not (self.diagnosis is not None and self.diagnosis.weak)
+
 
 def labels_of(look: Look, runs: Sequence[Run], of: str) -> Labels:
     """The diagnosis of the labels that `runs` were trained on, or that there can be none."""

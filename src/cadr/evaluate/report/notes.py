@@ -63,7 +63,7 @@ def _worse_than_a_guess(runs: Sequence[Run], labels: Mapping[str, Labels]) -> li
 
 def _is_better_weighted(last: Record, labels: Labels | None) -> bool:
     """Whether the commonest class is no better an answer where classes count as in all rows."""
-    if last["on"] != "validation" or labels is None or not labels.diagnosed:
+    if last["on"] != "validation" or labels is None or not labels.trusted:
         return False
     rows = [sum(row) / phi for row, phi in zip(last["confusion"], labels.propensity.tolist(), strict=True)]
     guess: float = 100 * max(rows) / sum(rows)
@@ -86,7 +86,7 @@ def _weighted(runs: Sequence[Run], labels: Mapping[str, Labels]) -> list[str]:
     found = []
     for run in runs:
         last = run.last_evaluation
-        if last is None or run.name not in labels or not labels[run.name].diagnosed:
+        if last is None or run.name not in labels or not labels[run.name].trusted:
             continue
         if (accuracy := weighted(last, labels[run.name].estimated)) is not None:
             found.append(weighted_in_words(last, accuracy, run.name))
