@@ -185,7 +185,7 @@ def test_what_was_made_of_the_columns_is_said(tmp_path):
     pool = open_data(write(tmp_path / "t.csv", rows()))
     size, damaged = (np.median([value for value in rows()[i] if value is not None]) for i in (0, 4))
     assert pool.describe().splitlines()[:3] == [
-        "t: 300 rows of 11 features from 5 columns, 3 classes; 225 labelled (75 %); 300 in the unlabelled stream",
+        "t: 300 rows of 11 features from 5 columns, 3 classes; 225 labelled (75 %); 75 unlabelled",
         "Columns of words, every word a feature: colour ('blue, light', grün, red), shop (38, NA, north).",
         f"Gaps filled with the median and marked by a feature: size ({size:g}), damaged ({damaged:g}).",
     ]

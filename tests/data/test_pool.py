@@ -91,9 +91,14 @@ def test_digits_are_scikit_learns():
 
 def test_describe_is_a_table_with_bars():
     lines = features(labels=np.array([0, -1, 1, 1, 1, 1]), name="answers").describe().splitlines()
-    assert lines[0] == "answers: 6 rows of 3 features, 2 classes; 5 labelled (83.3 %); 6 in the unlabelled stream"
+    assert lines[0] == "answers: 6 rows of 3 features, 2 classes; 5 labelled (83.3 %); 1 unlabelled"
     assert lines[3].split() == ["0", "no", "1", "█" * 5]
     assert lines[4].split() == ["1", "yes", "4", "█" * 20]
+
+
+def test_a_stream_that_was_decided_on_is_described():
+    pool = features(labels=np.array([0, -1, 1, 1, 1, 1]), stream=np.array([0, 1, 2]))
+    assert pool.describe().splitlines()[0].endswith("5 labelled (83.3 %); 3 in the unlabelled stream")
 
 
 def test_describe_shows_the_stream_where_the_truth_is_known():

@@ -41,10 +41,11 @@ def headline(pool: Pool) -> str:
     n, shape = len(pool.labels), pool.examples.shape[1:]
     what = f"images of {shape[0]}×{shape[1]} pixels" if pool.kind == "image" else f"rows of {shape[0]} features"
     what += "" if pool.columns is None else f" from {len(pool.columns)} columns"
+    own = pool.stream is None and pool.hidden_labels is None  # nobody has heard of a stream that no protocol decided on
     parts = [
         f"{pool.name}: {n:,} {what}, {pool.num_classes} classes",
         f"{pool.num_labelled:,} labelled ({100 * pool.num_labelled / n:.3g} %)",
-        f"{pool.num_streamed:,} in the unlabelled stream",
+        f"{pool.num_unlabelled:,} unlabelled" if own else f"{pool.num_streamed:,} in the unlabelled stream",
     ]
     if pool.test_labels is not None:
         parts.append(f"{len(pool.test_labels):,} for testing")
