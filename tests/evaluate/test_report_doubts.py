@@ -70,6 +70,13 @@ def test_labels_held_out_are_doubted_by_the_model(seen):
     assert held_out.words == f"Of {len(labels)} labels held out the model contradicts 2."
 
 
+def test_a_model_that_is_mostly_mistaken_is_no_reason_to_doubt_a_label(seen):
+    labels = seen.pool.test_labels
+    for wrong, said in ((len(labels) // 2, False), (len(labels) // 2 + 1, True)):
+        one = dataclasses.replace(seen, on_part=told(labels, dict.fromkeys(range(wrong), 0.7)))
+        assert ("no reason to doubt a label" in doubts(one, NAMES, most=3)[0].words) is said
+
+
 def test_a_network_without_a_middle_is_said_to_tell_nothing(seen):
     *_, trained = doubts(dataclasses.replace(seen, around=None), NAMES, most=3)
     assert "Nothing else is known here that could tell wrong ones." in trained.words

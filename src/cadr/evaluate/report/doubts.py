@@ -34,6 +34,8 @@ def doubts(look: Look, names: tuple[str, ...], most: int) -> list[Doubts]:
     what = "test label" if look.part == "test" else "label"
     held_out = "" if look.part == "test" else " held out"
     words = f"Of {counted(len(labels), what)}{held_out} the model contradicts {doubted.sum():,}."
+    if 2 * doubted.sum() > len(labels):
+        words += " A model that is mistaken so often is no reason to doubt a label, nor are its predictions around one."
     told = _Told(look.part, pool.test_examples, rows, labels, look.on_part, np.zeros(len(rows), dtype=np.bool_))
     return [_shown(look, names, most, words, told, doubted), trained]
 
