@@ -82,9 +82,12 @@ class Predictor:
     def logits(self, examples: NDArray[Any]) -> Tensor:
         """(n, C) float32 on the device, for uint8 images or float32 features as they were trained on."""
         with freed_memory_kept() if len(examples) > _FEW else nullcontext():
-            return torch.cat(
-                [self._logits(examples[i : i + self._batch]) for i in range(0, len(examples), self._batch)]
-            )
+            # In one piece from the start: small results that stay between the large tensors of a batch would split the
+            # memory that these leave to the next one.
+            found = torch.empty(len(examples), len(self.spec.class_names), device=self.device)
+            for i in range(0, len(examples), self._batch):
+                found[i : i + self._batch] = self._logits(examples[i : i + self._batch])
+            return found
 
     def _logits(self, examples: NDArray[Any]) -> Tensor:
         x = torch.tensor(examples, device=self.device)
