@@ -84,8 +84,7 @@ def test_a_class_that_falls_far_short_of_its_target_is_named_once():
     assert step == 700
     assert message == (
         "Since step 600 far fewer unlabelled examples than aimed at are predicted to be of class bee "
-        "(10.0 %, where 50.0 % are aimed at); cadr compare shows whether another method (cap_cai, cadr_resampling) "
-        "finds them."
+        "(10.0 %, where 50.0 % are aimed at); compare another method (cap_cai, cadr_resampling), which may find them."
     )
 
 

@@ -74,7 +74,7 @@ class Watch:
             return []
         return [
             f"Since step {since} far fewer unlabelled examples than aimed at are predicted to be of class "
-            f"{', '.join(found)}; cadr compare shows whether another method (cap_cai, cadr_resampling) finds them."
+            f"{', '.join(found)}; compare another method (cap_cai, cadr_resampling), which may find them."
         ]
 
     def _due(self, step: int, since: int) -> bool:
