@@ -50,7 +50,8 @@ def model_card(run: Path, predictor: Predictor, files: list[str], model: nn.Modu
             *_class_table(predictor, last, prior),
             "",
             "The estimated share is the method's own estimate of the class distribution of all rows, from training. "
-            "Where the two shares differ, labels are missing more often for some classes than for others.",
+            "Where the two shares differ, labels are missing more often for some classes than for others, or the "
+            "estimate is wrong: it is as good as the predictions.",
             "",
             "## How good it is",
             "",
