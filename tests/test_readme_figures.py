@@ -91,6 +91,14 @@ def test_names_put_right():
     assert f"in training, and reaches {run['median_10']:.1f} % there." in README
 
 
+def test_an_imbalance_that_is_no_bias():
+    runs = [record(f"cifar10-unlabelled-100-{row}-steps32768-seed1") for row in ("fixmatch", "cadr", "cadr-target")]
+    assert all((run["steps"], run["seed"], run["gamma_unlabelled"]) == (2**15, 1, 100) for run in runs)
+    fixmatch, cadr, told = (f"{run['median_10']:.1f} %" for run in runs)
+    said = f"ahead after 2^15 steps: {fixmatch}, CADR {cadr}, CADR told the class sizes {told} ("
+    assert said in README.replace("\n", " ")
+
+
 def test_times():
     steps = json.loads((BENCHMARKS / "step_time.json").read_text(encoding="utf-8"))["steps"]
     for name, key in [
