@@ -1,17 +1,35 @@
-"""The calibration that a run's folder holds, read back."""
+"""Logits by a network that is known, some rows at a time; and the calibration that a run's folder holds, read back."""
 
+import dataclasses
 import json
 
+import numpy as np
 import pytest
+import torch
 
+from cadr.algorithms import CADR
+from cadr.config import Config
 from cadr.errors import CheckpointError
 from cadr.estimate.calibration import Calibration, uncalibrated
-from cadr.evaluate.predictor import read_calibration
+from cadr.evaluate.predictor import Predictor, read_calibration
 from cadr.train.input_spec import InputSpec
 
 SPEC = InputSpec("features", (4,), ("ant", "bee"), (3, 2), 10)
 GOOD = {"temperature": 2.0, "correction": [0.1, -0.1], "prior_correction": 0.5}
 GOOD |= {"error_before": 3.0, "error_after": None, "examples": 40}
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3, 10])
+def test_rows_in_several_batches_keep_their_order(rows, monkeypatch):
+    monkeypatch.setattr("cadr.evaluate.predictor.at_once", lambda *_: 3)
+    network, centre, scale = torch.nn.Linear(4, 2), (0.0, 1.0, 2.0, 3.0), (1.0, 2.0, 3.0, 4.0)
+    spec = dataclasses.replace(SPEC, centre=centre, scale=scale)
+    predictor = Predictor(network, spec, uncalibrated(2), Config("random", CADR()), torch.device("cpu"), 0)
+    x = np.random.default_rng(1).normal(size=(rows, 4)).astype(np.float32)
+    weight, bias = (parameter.detach().numpy() for parameter in (network.weight, network.bias))
+    np.testing.assert_allclose(
+        predictor.logits(x), (x - np.array(centre)) / np.array(scale) @ weight.T + bias, atol=1e-5
+    )
 
 
 def test_what_was_written_is_read_and_need_not_be_there(tmp_path):
