@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from cadr.data import draw
+from cadr.views import on_device
 from cadr.views.cutout import cutout, draw_centres
 from cadr.views.operations import IDENTITY, OPERATIONS, apply
 from cadr.views.rescale import METHODS, rescale
@@ -102,6 +103,8 @@ def _amount(operation: Tensor, level: Tensor) -> Tensor:
 
 def carry_out(images: Tensor, policy: Policy, key: Tensor) -> Tensor:
     """Each uint8 image (n, h, w, 3) under its policy; the key decides where cutout cuts."""
+    if on_device.applies(images):
+        return on_device.carry_out(images, *policy, key)
     n, height, width, _ = images.shape
     known = torch.where(policy.operation < len(OPERATIONS), policy.operation, IDENTITY)
     result = _rescaled(images, apply(images, known, _amount(known, policy.level)), policy)

@@ -1,4 +1,7 @@
-"""Weak and strong views of images in one launch each, on CUDA devices. Equal to the tensor code, which defines them."""
+"""Weak and strong views of images, and each turn of CTAugment, in one launch on CUDA devices.
+
+Equal to the tensor code, which defines them.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,13 @@ _SOURCES = (Path(__file__).parent / "kernels" / "views.cu",)
 _OPTIONS = ("--fmad=false",)  # products and sums are rounded separately, as Pillow and the tensor code round them
 _THREADS = 256
 _MOST_SHARED = 160 * 1024
+_TAPS = 8  # integers that say where a rescaled pixel gets its value from
 
 
 def _shared_bytes(images: Tensor) -> int:
-    pixels = images.shape[1] * images.shape[2]
-    return 2 * (-(-pixels * 3 // 16) * 16) + (768 + 8) * 4
+    height, width = images.shape[1:3]
+    scratch = max(768 + 8, _TAPS * max(height, width))  # of a histogram, or of the weights that rescale a side
+    return 2 * (-(-height * width * 3 // 16) * 16) + scratch * 4
 
 
 def applies(images: Tensor) -> bool:
@@ -48,5 +53,18 @@ def strong_view(images: Tensor, key: Tensor, *, flip: bool, shift: int, operatio
         block=(_THREADS, 1, 1),
         shared_mem=shared,
         args=[images, key, views, n, height, width, shift, int(flip), operations, cutout],
+    )
+    return views
+
+
+def carry_out(images: Tensor, operation: Tensor, level: Tensor, method: Tensor, key: Tensor) -> Tensor:
+    n, height, width, _ = images.shape
+    images, views = images.contiguous(), torch.empty_like(images, memory_format=torch.contiguous_format)
+    shared = _shared_bytes(images)
+    nvrtc.kernel(_SOURCES, "carry_out", shared, _OPTIONS)(
+        grid=(n, 1, 1),
+        block=(_THREADS, 1, 1),
+        shared_mem=shared,
+        args=[images, operation.contiguous(), level.contiguous(), method.contiguous(), key, views, n, height, width],
     )
     return views

@@ -3,8 +3,8 @@
 Pillow resamples rows first, then columns, each time with weights of 22 bits and a result rounded to a byte. Here the
 weights are a matrix per image and axis, and float64 products keep every sum exact.
 
-The result equals Pillow's. Only the nearest neighbour can differ, on a GPU, where a position falls exactly between two
-pixels: Pillow adds up its positions one by one, a GPU adds them in another order.
+The result equals Pillow's. Only the nearest neighbour can differ, where these tensors are on a GPU and a position falls
+exactly between two pixels: Pillow adds up its positions one by one, a GPU adds them in another order.
 """
 
 from __future__ import annotations
