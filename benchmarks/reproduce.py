@@ -38,6 +38,7 @@ from cadr.config import CHANGEABLE
 from cadr.data.whole import whole
 from cadr.errors import CadrError, ConfigError
 from cadr.train.folder import read_records
+from cadr.train.input_spec import FILE as INPUT
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -184,9 +185,14 @@ def _start(job: Job, runs: Path, environment: dict[str, str], share: bool) -> su
 
 
 def _trains(out: Path, begun: float) -> bool:
-    """Whether the run that was begun then has taken its first steps."""
-    metrics = out / "metrics.jsonl"
-    return metrics.exists() and metrics.stat().st_mtime >= begun
+    """Whether the run that was begun then has taken its first steps.
+
+    Before them it puts its old records in order, even if there are none, and describes its input; then it says something.
+    """
+    described, said = out / INPUT, out / "metrics.jsonl"
+    if not (described.exists() and said.exists()):
+        return False
+    return described.stat().st_mtime >= begun and said.stat().st_mtime_ns > described.stat().st_mtime_ns
 
 
 def _with_sources() -> dict[str, str]:

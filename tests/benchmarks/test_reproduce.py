@@ -74,23 +74,31 @@ def test_a_run_begins_when_those_beside_it_train(tmp_path, folders, monkeypatch)
     begun, processes = [], []
 
     def start(job, runs, environment, share):
-        begun.append(runs / job.name / "metrics.jsonl")
+        begun.append(runs / job.name)
         processes.append(Played())
         return processes[-1]
 
-    def written(run, when):
-        begun[run].touch()
-        os.utime(begun[run], (when, when))
+    def written(run, name, when):
+        path = begun[run] / name
+        path.touch()
+        os.utime(path, (when, when))
+
+    def prepares(run, when):
+        """As a run does before its first step: its records, none or those of before, and then its input."""
+        written(run, "metrics.jsonl", when)
+        written(run, "input.json", when)
 
     def end():
         for process in processes:
             process.returncode = 0
 
     happens = iter([
-        lambda: written(0, time.time() - 60),  # by an earlier command: it says nothing of this one
+        lambda: prepares(0, time.time() - 60),
+        lambda: written(0, "metrics.jsonl", time.time() - 50),  # by an earlier command: it says nothing of this one
+        lambda: prepares(0, time.time() + 1),
         lambda: None,
-        lambda: written(0, time.time() + 1),
-        lambda: written(1, time.time() + 1),
+        lambda: written(0, "metrics.jsonl", time.time() + 2),
+        lambda: (prepares(1, time.time() + 1), written(1, "metrics.jsonl", time.time() + 2)),
         end,
         lambda: None,
     ])  # fmt: skip
@@ -104,7 +112,7 @@ def test_a_run_begins_when_those_beside_it_train(tmp_path, folders, monkeypatch)
     monkeypatch.setattr(reproduce, "write_record", lambda *arguments: None)
     monkeypatch.setattr(time, "sleep", one_turn_later)
     assert reproduce.main(["run", "small-cadr", "--seeds", "1", "2", "3", "--abreast", "3", *folders, *TINY]) == 0
-    assert numbers == [1, 1, 1, 2, 3, 3]
+    assert numbers == [1, 1, 1, 1, 1, 2, 3, 3]
 
 
 def test_names_that_were_exchanged_are_in_the_record(tmp_path):
