@@ -95,6 +95,18 @@ def test_accents_may_be_composed_in_the_table_and_not_on_the_disk(tmp_path, writ
     assert labels_of(open_data(folder, labels=labels)) == {unicodedata.normalize(there, name): "a", "2.png": "b"}
 
 
+@pytest.mark.parametrize(("folders", "files"), [("NFC", "NFD"), ("NFD", "NFC")])
+def test_a_folder_may_be_spelt_otherwise_than_the_files_in_it(tmp_path, folders, files):
+    there = f"{unicodedata.normalize(folders, 'été')}/{unicodedata.normalize(files, 'forêt.png')}"
+    folder = photos(tmp_path / "photos", there, "2.png")
+    rows = [[unicodedata.normalize("NFC", "été\\forêt.png"), "a"], ["2.png", "b"]]
+    labels = write_csv(tmp_path / "l.csv", ["file", "label"], rows)
+    assert labels_of(open_data(folder, labels=labels)) == {there: "a", "2.png": "b"}
+    write_csv(labels, ["file", "label"], [["2.png", "b"], ["été/forêts.png", "a"]])
+    with pytest.raises(DataError, match=r"line 3: 'été/forêts\.png' is not in"):
+        open_data(folder, labels=labels)
+
+
 @pytest.mark.parametrize("name", ["../other/1.png", "..\\other\\1.png", "{folder}/1.png"])
 def test_names_are_relative_to_the_folder_and_stay_in_it(tmp_path, name):
     folder, name = photos(tmp_path / "photos", "1.png"), name.format(folder=tmp_path / "photos")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 
 def as_there(root: Path, cell: str) -> str:
@@ -14,8 +14,20 @@ def as_there(root: Path, cell: str) -> str:
     """
     name = cell.strip()
     slashed = name.replace("\\", "/")
-    accents = (unicodedata.normalize(form, slashed) for form in ("NFC", "NFD"))
-    spellings = dict.fromkeys((cell, name, slashed, *accents))
-    if len(spellings) == 1:  # most names, of which there may be a million to look up
+    spellings = dict.fromkeys((cell, name, slashed))
+    if len(spellings) == 1 and name.isascii():  # most names, of which there may be a million to look up
         return name
-    return next((spelling for spelling in spellings if (root / spelling).is_file()), name)
+    found = next((spelling for spelling in spellings if (root / spelling).is_file()), None)
+    return found or _otherwise_accented(root, slashed) or name
+
+
+def _otherwise_accented(root: Path, name: str) -> str | None:
+    """Part by part: a folder can have been named by another system than the files in it."""
+    found = PurePosixPath()
+    for part in PurePosixPath(name).parts:
+        spellings = (part, unicodedata.normalize("NFC", part), unicodedata.normalize("NFD", part))
+        there = next((found / spelling for spelling in spellings if (root / found / spelling).exists()), None)
+        if there is None:
+            return None
+        found = there
+    return str(found) if (root / found).is_file() else None
