@@ -39,6 +39,12 @@ def folder_with_a_loose_image(folder):
     return folder
 
 
+@case("FolderError", "found loose.HEIC beside them", "labels.csv")
+def folder_with_a_loose_image_of_a_kind_that_is_not_read(folder):
+    (two_classes(folder) / "loose.HEIC").write_bytes(b"ftypheic")
+    return folder
+
+
 @case("FolderError", "no example has class 'c'", "has no images (.bmp, ")
 def folder_with_notes_alone(folder):
     (two_classes(folder) / "c").mkdir()

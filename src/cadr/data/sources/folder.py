@@ -19,7 +19,7 @@ from cadr.data.sources.door import check_name
 from cadr.data.sources.file_names import as_there
 from cadr.data.sources.images import FOREIGN, SUFFIXES, decode_all
 from cadr.data.sources.labels import check_unlike, class_order, index_labels, label_spelling
-from cadr.data.sources.walk import FolderError, images_in, visible
+from cadr.data.sources.walk import FolderError, images_among, images_in, visible
 from cadr.words import counted
 
 UNLABELLED = ("unlabelled", "unlabeled")
@@ -39,7 +39,7 @@ def open_folder(root: Path, labels: Path | None, label_column: str, size: int | 
 
 def _by_class(root: Path, size: int | None) -> Pool:
     folders = {f.name: f for f in visible(root) if f.is_dir() and not _only_runs(f)}
-    loose = [f for f in visible(root) if f.is_file() and f.suffix.lower() in SUFFIXES]
+    loose = images_among(visible(root))
     test_root = folders.get("test")
     if test_root is not None and any(f.is_dir() for f in visible(test_root)):
         del folders["test"]

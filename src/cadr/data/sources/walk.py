@@ -16,11 +16,7 @@ class FolderError(DataError):
 
 
 def images_in(root: Path) -> list[Path]:
-    """In order of name. No folder is read twice, so that links to a folder around them end somewhere.
-
-    Those of a kind that is not read are among them, to be named by whoever reads them, unless the same lies beside them
-    as one that is.
-    """
+    """In order of name. No folder is read twice, so that links to a folder around them end somewhere."""
     waiting, seen = deque([root]), set[tuple[int, int]]()
     found: list[Path] = []
     while waiting:
@@ -30,17 +26,25 @@ def images_in(root: Path) -> list[Path]:
             continue
         seen.add((status.st_dev, status.st_ino))
         inside = visible(folder)
-        read = {path.stem for path in inside if path.suffix.lower() in SUFFIXES}
-        for path in inside:
-            if not path.is_dir():
-                suffix = path.suffix.lower()
-                wanted = suffix in SUFFIXES or (suffix in FOREIGN and path.stem not in read)
-                found += [path] if wanted and path.is_file() else []  # a pipe is no image
-            elif path.is_symlink():
+        found += images_among(inside)
+        for path in (path for path in inside if path.is_dir()):
+            if path.is_symlink():
                 waiting.append(path)
             else:
                 waiting.appendleft(path)  # a folder goes by its own name before that of a link to it
     return sorted(found, key=str)
+
+
+def images_among(inside: list[Path]) -> list[Path]:
+    """Of what a folder holds.
+
+    Those of a kind that is not read are among them, to be named by whoever reads them, unless the same lies beside them
+    as one that is.
+    """
+    read = {path.stem for path in inside if path.suffix.lower() in SUFFIXES}
+    kinds = ((path, path.suffix.lower()) for path in inside)
+    wanted = (path for path, kind in kinds if kind in SUFFIXES or (kind in FOREIGN and path.stem not in read))
+    return [path for path in wanted if path.is_file()]  # a pipe is no image
 
 
 def visible(folder: Path) -> list[Path]:
