@@ -167,7 +167,7 @@ def _accuracy(predictor: Predictor, last: dict[str, Any]) -> str:
         f"{last['gm']:.1f} %, on {counted(examples, 'example')}: {_JUDGED[last['on']]}.",
         zero_recall(last["recall"]),
         "" if last["step"] == predictor.step else early,
-        caution_about_guess(last, predictor.spec.class_names),
+        caution_about_guess(last, list(map(_cell, predictor.spec.class_names))),
         caution(last["accuracy"], examples, last["on"]),
     ]
     return " ".join(filter(None, words))

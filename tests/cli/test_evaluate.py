@@ -2,6 +2,7 @@
 
 import json
 import re
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -73,12 +74,36 @@ def test_a_model_that_is_worse_than_one_answer_is_told_so(tmp_path, capsys):
     np.savez(tmp_path / "mine.npz", x=x.astype(np.float32), y=labels, class_names=["ant", "bee"])
     run = str(tmp_path / "run")
     assert main(["train", str(tmp_path / "mine.npz"), "--target-prior", "1", "9", *TINY, "--out", run]) == 0
-    remark = "Always answering ant would be right for 75.0 % of them.\nIt is judged on 8 labels held out only"
+    remark = "Always answering ant would be right for 75.0 % of the 8 labels held out.\nIt is judged on 8 labels held out only"
     assert remark in capsys.readouterr().out
     assert main(["evaluate", run]) == 0
     assert remark in capsys.readouterr().out
     assert main(["export", run, "--formats", "safetensors", "--out", str(tmp_path / "exported")]) == 0
     assert remark.replace("\n", " ") in (tmp_path / "exported" / "MODEL_CARD.md").read_text(encoding="utf-8")
+
+
+def test_a_name_that_a_terminal_would_obey_is_shown_in_the_remark(tmp_path, capsys):
+    labels = np.array([0] * 30 + [1] * 10 + [-1] * 60)
+    x = np.random.default_rng(0).normal(size=(100, 3)).astype(np.float32)
+    np.savez(tmp_path / "mine.npz", x=x, y=labels, class_names=["a\n|\x1b[31mt", "bee"])
+    run = str(tmp_path / "run")
+    assert main(["train", str(tmp_path / "mine.npz"), "--target-prior", "1", "9", *TINY, "--out", run]) == 0
+    assert "Always answering a\\n|\\x1b[31mt would be right" in capsys.readouterr().out
+    assert main(["export", run, "--formats", "safetensors", "--out", str(tmp_path / "exported")]) == 0
+    card = (tmp_path / "exported" / "MODEL_CARD.md").read_text(encoding="utf-8")
+    assert "Always answering a \\|\\x1b[31mt would be right" in card
+
+
+def test_a_benchmark_is_compared_with_a_guess_by_the_accuracy_that_is_quoted(tmp_path, capsys, monkeypatch):
+    """56 % are quoted and 54 % came last, where one answer is right for 56 %: then nothing is remarked."""
+    run, command = str(tmp_path / "run"), ["--protocol", "longtail", "--n-max", "10", "--gamma", "2", *TINY]
+    for quoted, remarked in ((56.0, False), (55.0, True)):
+        evaluation = {"kind": "evaluation", "step": 1, "on": "test", "accuracy": 54.0, "confusion": [[56, 0], [44, 0]]}
+        monkeypatch.setattr("cadr.train.judged.last_evaluation", lambda out, said=evaluation: said)
+        monkeypatch.setattr(import_module("cadr.train.result"), "quoted_of", lambda result, said=quoted: said)
+        assert main(["train", "digits", *command, "--out", run]) == 0
+        said = "Always answering 0 would be right for 56.0 % of the 100 test examples."
+        assert (said in capsys.readouterr().out) is remarked
 
 
 def test_nothing_to_evaluate_is_one_sentence(tmp_path, capsys, monkeypatch):

@@ -57,7 +57,7 @@ def run(namespace: Namespace) -> int:
     from cadr.config import Config
     from cadr.train import train
     from cadr.train.input_spec import InputSpec
-    from cadr.train.judged import caution, caution_about_guess, examples_judged, last_evaluation
+    from cadr.train.judged import better_guess, caution, caution_about_guess, examples_judged, last_evaluation
     from cadr.train.result import quoted_of
 
     flat = read_flat(namespace)
@@ -74,8 +74,8 @@ def run(namespace: Namespace) -> int:
         return INTERRUPTED
     print(summary(result))
     accuracy, last = quoted_of(result), last_evaluation(out)
-    if last is not None and (words := caution_about_guess(last, InputSpec.read(out).class_names)):
-        print(words)
+    if accuracy is not None and last is not None and better_guess(judged := last | {"accuracy": accuracy}):
+        print(caution_about_guess(judged, InputSpec.read(out).class_names))
     if accuracy is not None and (words := caution(accuracy, examples_judged(out), result["evaluated_on"])):
         print(words)
     for line in _on_all_rows(settled, out):

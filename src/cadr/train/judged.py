@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from cadr.data.reason import printable
 from cadr.errors import CheckpointError
 from cadr.train.folder import RunFolder
 from cadr.train.record import Record
@@ -69,7 +70,8 @@ def caution_about_guess(evaluation: Record, names: Sequence[str]) -> str:
     if found is None:
         return ""
     always, share = found
-    return f"Always answering {names[always]} would be right for {share:.1f} % of them."
+    judged = _named(sum(map(sum, evaluation["confusion"])), evaluation["on"])
+    return f"Always answering {printable(names[always])} would be right for {share:.1f} % of the {judged}."
 
 
 def _named(examples: int, on: str) -> str:
