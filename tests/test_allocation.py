@@ -4,6 +4,7 @@ import json
 import platform
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -130,6 +131,23 @@ def test_a_first_step_shows_how_much_memory_is_needed_and_the_pace_is_told_with_
     assert seen[:4] == ["step", "room?", "pace, 1", "step"]
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_from_the_second_batch_on_memory_is_kept(fails):
+    users = []
+
+    def work():
+        with allocation.kept_from_the_second("abc") as batches:
+            for batch in batches:
+                users.append((batch, allocation._users))
+                if fails and batch == "b":
+                    raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) if fails else nullcontext() as caught:
+        work()
+    assert users == [("a", 0), ("b", 1), ("c", 1)][: 2 if fails else 3]
+    assert allocation._users == 0, caught  # what holds on to the error holds on to the loop
+
+
 def test_predicting_many_rows_keeps_what_it_frees(tmp_path, monkeypatch):
     tiny.finish(tiny.config(), tmp_path / "run")
     users = []
@@ -139,10 +157,13 @@ def test_predicting_many_rows_keeps_what_it_frees(tmp_path, monkeypatch):
         return call(*arguments)
 
     monkeypatch.setattr("cadr.evaluate.predictor.call", watched)
+    monkeypatch.setattr("cadr.evaluate.predictor.at_once", lambda *_: 600)
     loaded = Predictor.load(tmp_path / "run", device="cpu")
     for rows in (1000, 1001):
         loaded.logits(np.zeros((rows, 4), np.float32))
+    assert users == [0, 0, 0, 1]  # for a few rows, giving memory back is not worth it
     np.save(tmp_path / "x.npy", np.zeros((5, 4), np.float32))
+    monkeypatch.setattr("cadr.data.sources.blocks.ROWS", 2)
     predict_file(tmp_path / "run", str(tmp_path / "x.npy"), tmp_path / "p.csv", device="cpu")
-    assert users == [0, 1, 1]  # for a few rows, giving memory back is not worth it, but a file may have many blocks
+    assert users[4:] == [0, 1, 1]
     assert allocation._users == 0

@@ -10,11 +10,11 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from cadr.data.memory import available
 
@@ -24,6 +24,8 @@ _KEEPING = {_MMAP_MAX: 0, _TRIM_THRESHOLD: 2**31 - 1}
 _USUAL = {_MMAP_MAX: 65536, _MMAP_THRESHOLD: 32 * 2**20, _TRIM_THRESHOLD: 64 * 2**20}
 
 _ROOM = 2  # times the most that was ever in use
+
+T = TypeVar("T")
 
 _lock = Lock()
 _users = 0
@@ -41,6 +43,20 @@ def freed_memory_kept() -> Iterator[None]:
         yield
     finally:
         _count(-1)
+
+
+@contextmanager
+def kept_from_the_second(batches: Iterable[T]) -> Iterator[Iterator[T]]:
+    """The batches; while all but the first are worked on, freed memory is kept. The first shows how much they take."""
+    with ExitStack() as stack:
+
+        def each() -> Iterator[T]:
+            for number, batch in enumerate(batches):
+                if number == 1:
+                    stack.enter_context(freed_memory_kept())
+                yield batch
+
+        yield each()
 
 
 def _count(change: int) -> None:

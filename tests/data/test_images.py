@@ -20,13 +20,23 @@ def test_memory_is_a_sensible_amount():
     assert 1 << 24 < there < 1 << 50
 
 
-def test_a_container_has_less_memory_than_its_machine(tmp_path, monkeypatch):
-    (tmp_path / "limit").write_text("1000000\n")
-    (tmp_path / "none").write_text("max\n")
-    monkeypatch.setattr(memory, "_CONTAINER", (tmp_path / "none", tmp_path / "limit"))
-    assert memory.available() == 1_000_000
-    monkeypatch.setattr(memory, "_CONTAINER", (tmp_path / "none", tmp_path / "not there"))
+@pytest.mark.parametrize(
+    ("limit", "used", "statistics", "files"),
+    [
+        ("memory.max", "memory.current", "memory.stat", "inactive_file"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"),
+    ],
+)
+def test_a_container_has_less_memory_than_its_machine(limit, used, statistics, files, tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "_GROUPS", tmp_path)
+    (tmp_path / "memory").mkdir()
+    (tmp_path / limit).write_text("max\n")
     assert (memory.available() or 0) > 1_000_000
+    (tmp_path / limit).write_text("1000000\n")
+    assert memory.available() == 1_000_000
+    (tmp_path / used).write_text("300000\n")
+    (tmp_path / statistics).write_text(f"anon 5\n{files} 100000\nactive_file 7\n")
+    assert memory.available() == 800_000  # files that were read lately are given up at need
 
 
 @pytest.mark.parametrize("known", [True, False])

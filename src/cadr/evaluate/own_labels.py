@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cadr.allocation import kept_from_the_second
 from cadr.config import Config
 from cadr.data import BENCHMARKS
 from cadr.data.pool import Pool
@@ -70,9 +71,10 @@ class OwnLabels:
         """Of the unlabelled rows, by class, as `cadr predict` names them."""
         rows = spread(unlabelled(self.pool), ROWS)
         counts = np.zeros(len(self.diagnosis.classes), dtype=np.int64)
-        for start in range(0, len(rows), _AT_ONCE):
-            found = predictor.probabilities(self.pool.examples[rows[start : start + _AT_ONCE]]).argmax(1)
-            counts += np.bincount(found.cpu().numpy(), minlength=len(counts))
+        with kept_from_the_second(range(0, len(rows), _AT_ONCE)) as starts:
+            for start in starts:
+                found = predictor.probabilities(self.pool.examples[rows[start : start + _AT_ONCE]]).argmax(1)
+                counts += np.bincount(found.cpu().numpy(), minlength=len(counts))
         return [float(count) / len(rows) for count in counts]
 
 

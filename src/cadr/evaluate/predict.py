@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from cadr.allocation import freed_memory_kept
+from cadr.allocation import kept_from_the_second
 from cadr.data.home import at_home
 from cadr.data.sources.blocks import Block, Blocks, open_blocks
 from cadr.data.sources.unseen import Unseen
@@ -88,8 +88,8 @@ def predict_file(
     unseen: dict[str, Unseen] = {}
     passing = Passing(Path(run), predictor.spec) if opened.has_labels else None
     writer = _csv if out.suffix.lower() == ".csv" else _parquet
-    with freed_memory_kept(), writer(out, opened, new) as write:
-        for block in opened.blocks:
+    with kept_from_the_second(opened.blocks) as blocks, writer(out, opened, new) as write:
+        for block in blocks:
             best, probabilities = _best(predictor, block, top)
             wrong = None if block.labels is None else (block.labels != "") & (block.labels != names[best[:, 0]])
             write(block.kept, names, best, probabilities, block.labels, wrong)

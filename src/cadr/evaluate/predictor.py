@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from cadr.allocation import freed_memory_kept
+from cadr.allocation import kept_from_the_second
 from cadr.config import Config
 from cadr.data.sources.blocks import Wanted
 from cadr.errors import CheckpointError
@@ -81,13 +81,14 @@ class Predictor:
     @torch.inference_mode()
     def logits(self, examples: NDArray[Any]) -> Tensor:
         """(n, C) float32 on the device, for uint8 images or float32 features as they were trained on."""
-        with freed_memory_kept() if len(examples) > _FEW else nullcontext():
-            # In one piece from the start: small results that stay between the large tensors of a batch would split the
-            # memory that these leave to the next one.
-            found = torch.empty(len(examples), len(self.spec.class_names), device=self.device)
-            for i in range(0, len(examples), self._batch):
+        # In one piece from the start: small results that stay between the large tensors of a batch would split the
+        # memory that these leave to the next one.
+        found = torch.empty(len(examples), len(self.spec.class_names), device=self.device)
+        batches = range(0, len(examples), self._batch)
+        with kept_from_the_second(batches) if len(examples) > _FEW else nullcontext(batches) as parts:
+            for i in parts:
                 found[i : i + self._batch] = self._logits(examples[i : i + self._batch])
-            return found
+        return found
 
     def _logits(self, examples: NDArray[Any]) -> Tensor:
         x = torch.tensor(examples, device=self.device)
