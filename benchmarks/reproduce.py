@@ -187,7 +187,7 @@ def _start(job: Job, runs: Path, environment: dict[str, str], share: bool) -> su
 def _trains(out: Path, begun: float) -> bool:
     """Whether the run that was begun then has taken its first steps.
 
-    Before them it puts its old records in order, even if there are none, and describes its input; then it says something.
+    Before them it puts its old records in order, if only none, and describes its input. Then it says something.
     """
     described, said = out / INPUT, out / "metrics.jsonl"
     if not (described.exists() and said.exists()):
@@ -224,15 +224,21 @@ def _stop(processes: Any) -> None:
 
 
 def write_record(job: Job, out: Path, records: Path) -> Path:
-    """The run's flat result, with the recipe's row, what was changed, the last confusion matrix, and which names were
-    exchanged on the way, by step."""
+    """The run's flat result, with the recipe's row, what was changed, and the last confusion matrix.
+
+    By step, also which names were exchanged, and how many labels of each class a generation adopted, with the share of
+    right ones in percent.
+    """
     record = json.loads((out / "result.json").read_text(encoding="utf-8"))
-    record |= {"row": job.row, "overrides": job.overrides, "abreast": _abreast(out), "confusion": None, "renamed": []}
+    record |= {"row": job.row, "overrides": job.overrides, "abreast": _abreast(out), "confusion": None}
+    record |= {"renamed": [], "generations": []}
     for said in read_records(out / "metrics.jsonl"):
         if said["kind"] == "evaluation":
             record["confusion"] = said["confusion"]
         elif said["kind"] == "renaming":
             record["renamed"].append([said["step"], said["exchanged"]])
+        elif said["kind"] == "generation":
+            record["generations"].append([said["step"], said["adopted"], said["precision"]])
     records.mkdir(parents=True, exist_ok=True)
     path = _record(job, records)
     unfinished = path.with_suffix(".part")

@@ -115,16 +115,18 @@ def test_a_run_begins_when_those_beside_it_train(tmp_path, folders, monkeypatch)
     assert numbers == [1, 1, 1, 1, 1, 2, 3, 3]
 
 
-def test_names_that_were_exchanged_are_in_the_record(tmp_path):
+def test_names_that_were_exchanged_and_labels_that_were_adopted_are_in_the_record(tmp_path):
     job = reproduce.Job(reproduce.RECIPES[1], "cifar10-gamma50-cadr-renaming", 1, 8, {}, ())
     confusions = [[[1, 2], [3, 4]], [[5, 6], [7, 8]]]
     said = [{"kind": "evaluation", "step": step, "confusion": c} for step, c in zip((2, 8), confusions, strict=True)]
     said.insert(1, {"kind": "renaming", "step": 4, "exchanged": [["ship", "truck"], ["cat", "dog"]], "message": "…"})
+    said.insert(2, {"kind": "generation", "step": 5, "generation": 1, "adopted": [3, 0], "precision": [75.0, None]})
     (tmp_path / "result.json").write_text('{"last": 5.0}')
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(record) + "\n" for record in said))
     record = json.loads(reproduce.write_record(job, tmp_path, tmp_path / "records").read_text())
     assert (record["last"], record["row"]) == (5.0, job.row)
     assert record["renamed"] == [[4, [["ship", "truck"], ["cat", "dog"]]]]
+    assert record["generations"] == [[5, [3, 0], [75.0, None]]]
     assert record["confusion"] == confusions[-1]
 
 
