@@ -15,10 +15,14 @@ BASELINE = f"{SETTING}-fixmatch"
 _ASKED_OF_THE_LOOP = ("generations", "balanced_labels")  # options of a method that change what it is trained on
 
 REMARKS = (
-    "Generations share a run's steps. What FreeMatch, SoftMatch, FlexMatch and PRG average over or wait for is counted "
+    "Generations share a run's steps, and imputed labels are hard in them and seven images go with a labelled one "
+    "(published: soft, and one). What FreeMatch, SoftMatch, FlexMatch and PRG average over or wait for is counted "
     "in steps or examples, as published, and not as a share of the run: a short run is harder for them. SimPro has the "
     "learning rate of all others (published: 0.17), and its labelled loss weighs at least 0.23 (published: the number "
-    "of labelled batches over that of unlabelled ones, next to nothing with so few labels). DARP was published with "
+    "of labelled batches over that of unlabelled ones, next to nothing with so few labels). MixMatch and ReMixMatch "
+    "raise their weights over an eighth of the run (published: 16,384 steps, an eighth of 2^17). ReMixMatch has the "
+    "published settings for 250 labels (for 40 they differ), and weak views of the labelled images (published with "
+    "CTAugment: strong ones). DARP was published with "
     "Adam and two unlabelled images for a labelled one, DASH with twice this learning rate on SVHN."
 )
 

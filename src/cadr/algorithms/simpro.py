@@ -8,6 +8,9 @@ That every row weighs the same, labelled or not, is the derivation's, and in the
 loss a weight of 0.23 to 1. A few labels among very many rows would get next to none (0.02 for 143 of 50,000 at a ratio
 of 7), and with so little to hold on to the estimated distributions drift off and classes are lost; so the weight never
 falls below the least published one.
+
+Where the model is unsure, f + τ log π comes to log π, and f to (1 − τ) log π: with the published τ = 2 a class is
+preferred in proportion as its labels are rare, and with few labels that becomes pseudo-labels. τ = 1 prefers none.
 """
 
 from __future__ import annotations
