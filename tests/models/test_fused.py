@@ -143,18 +143,25 @@ def all_of(tensors, names):
 
 @hopper
 @pytest.mark.parametrize(
-    ("spec", "side"),
-    [(WideResNet28(), 32), (WideResNet28(width=1), 32), (WideResNet28(width=4), 32), (WideResNet37(), 96)],
+    ("spec", "size"),
+    [
+        (WideResNet28(), (32, 32)),
+        (WideResNet28(width=1), (32, 32)),
+        (WideResNet28(width=4), (32, 32)),
+        (WideResNet37(), (96, 96)),
+        (WideResNet28(), (33, 33)),  # no even number of rows and columns to halve
+        (WideResNet28(), (32, 48)),
+    ],
 )
-def test_logits_gradients_and_statistics_are_those_of_the_plain_network(spec, side):
+def test_logits_gradients_and_statistics_are_those_of_the_plain_network(spec, size):
     torch.manual_seed(2)
-    plain = spec.build(10, (3, side, side)).cuda()
+    plain = spec.build(10, (3, *size)).cuda()
     for layer in plain.modules():
         if isinstance(layer, nn.BatchNorm2d):
             nn.init.normal_(layer.weight, 1.0, 0.1)
             nn.init.normal_(layer.bias, 0.0, 0.1)
     written, cast = copy.deepcopy(plain), copy.deepcopy(plain)
-    images = torch.randn(64, 3, side, side, device="cuda").to(memory_format=torch.channels_last)
+    images = torch.randn(64, 3, *size, device="cuda").to(memory_format=torch.channels_last)
     labels = torch.randint(10, (64,), device="cuda")
 
     def run(model, call):
