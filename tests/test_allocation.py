@@ -4,13 +4,17 @@ import json
 import platform
 import subprocess
 import sys
+from argparse import Namespace
 from contextlib import nullcontext
 
 import numpy as np
 import pytest
+import torch
 from torch import nn
 
 from cadr import allocation
+from cadr.data.pool import Pool
+from cadr.evaluate.own_labels import OwnLabels
 from cadr.evaluate.predict import predict_file
 from cadr.evaluate.predictor import Predictor
 from cadr.train import train
@@ -166,4 +170,19 @@ def test_predicting_many_rows_keeps_what_it_frees(tmp_path, monkeypatch):
     monkeypatch.setattr("cadr.data.sources.blocks.ROWS", 2)
     predict_file(tmp_path / "run", str(tmp_path / "x.npy"), tmp_path / "p.csv", device="cpu")
     assert users[4:] == [0, 1, 1]
+    assert allocation._users == 0
+
+
+def test_counting_predicted_shares_keeps_what_it_frees(monkeypatch):
+    users = []
+
+    class Predicting:
+        def probabilities(self, examples):
+            users.append((len(examples), allocation._users))
+            return torch.eye(2)[[0] * len(examples)]
+
+    monkeypatch.setattr("cadr.evaluate.own_labels._AT_ONCE", 2)
+    pool = Pool(np.zeros((7, 3), np.float32), np.array([0, 1, -1, -1, -1, -1, -1]), ("a", "b"))
+    found = OwnLabels(pool, Namespace(classes=[None] * 2))._shares(Predicting())  # type: ignore[arg-type]
+    assert (found, users) == ([1.0, 0.0], [(2, 0), (2, 1), (1, 1)])
     assert allocation._users == 0

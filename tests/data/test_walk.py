@@ -1,5 +1,7 @@
 """Folders of pictures are looked through to the bottom, links included, and only pictures count."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -63,3 +65,9 @@ def test_pictures_of_a_kind_that_is_not_read_are_not_left_out_silently(tmp_path)
     labels.write_text("file,label\n1.png,a\nmay/3.HEIC,b\n")
     with pytest.raises(DataError, match=said):
         open_data(tmp_path / "photos", labels=labels)
+
+
+def test_what_is_called_like_a_picture_and_is_none_is_passed_over(tmp_path):
+    write_image(tmp_path / "photos" / "album.png" / "1.png", PIXELS)
+    os.mkfifo(tmp_path / "photos" / "2.png")
+    assert images_under(tmp_path / "photos") == [tmp_path / "photos" / "album.png" / "1.png"]

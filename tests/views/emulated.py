@@ -9,38 +9,41 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import torch
 from torch import Tensor
 
 from cadr import views
 
 COMPILER = shutil.which("g++")
-THREADS = 96  # three warps, the fewest that the kernels can do with
 _KERNELS = Path(views.__file__).parent / "kernels" / "views.cu"
 _HERE = Path(__file__).parent
+_THREADS = 96  # three warps, the fewest that the kernels can do with
+_MEMORY = 160 * 1024  # shared by the threads of a block
+_UNTOUCHED = 171
 
 _SOURCE = """
 #include "emulated.h"
 #include "{kernels}"
 u8 shared[{memory}];
-extern "C" void run_weak_view(const u8* a, const u64* b, u8* c, int n, int h, int w, int reach, int flip) {{
-    launch(n, {threads}, [&] {{ weak_view(a, b, c, n, h, w, reach, flip); }});
-}}
-extern "C" void run_strong_view(const u8* a, const u64* b, u8* c, int n, int h, int w, int r, int f, int o, int cut) {{
-    launch(n, {threads}, [&] {{ strong_view(a, b, c, n, h, w, r, f, o, cut); }});
-}}
-extern "C" void run_carry_out(const u8* a, const long long* b, const double* c, const double* d, const u64* e, u8* f,
-                              int n, int h, int w) {{
-    launch(n, {threads}, [&] {{ carry_out(a, b, c, d, e, f, n, h, w); }});
+template <auto kernel> struct Run;
+template <class... A, void (*kernel)(A...)>
+struct Run<kernel> {{
+    static void on(int blocks, A... all) {{ launch(blocks, {threads}, [&] {{ kernel(all...); }}); }}
+}};
+extern "C" {{
+auto run_weak_view = Run<weak_view>::on;
+auto run_strong_view = Run<strong_view>::on;
+auto run_carry_out = Run<carry_out>::on;
 }}
 """
 
 
 def build(folder: Path) -> ctypes.CDLL:
     source, library = folder / "views.cpp", folder / "views.so"
-    source.write_text(_SOURCE.format(kernels=_KERNELS, memory=160 * 1024, threads=THREADS), encoding="utf-8")
+    source.write_text(_SOURCE.format(kernels=_KERNELS, memory=_MEMORY, threads=_THREADS), encoding="utf-8")
     # Products and sums are rounded separately, as on the GPU.
     options = ["-O1", "-std=c++20", "-ffp-contract=off", "-w", "-shared", "-fPIC", "-pthread", f"-I{_HERE}"]
     assert COMPILER is not None
@@ -48,10 +51,23 @@ def build(folder: Path) -> ctypes.CDLL:
     return ctypes.CDLL(str(library))
 
 
-def run(library: ctypes.CDLL, kernel: str, images: Tensor, *arguments: Tensor | int) -> Tensor:
-    """Views of uint8 images (n, h, w, 3); of the arguments, the tensors stand before the views, the numbers behind."""
-    result = torch.full_like(images, 77)
-    tensors = [images, *(a.contiguous() for a in arguments if isinstance(a, Tensor)), result]
-    numbers = [*images.shape[:3], *(a for a in arguments if not isinstance(a, Tensor))]
-    getattr(library, f"run_{kernel}")(*(ctypes.c_void_p(t.data_ptr()) for t in tensors), *map(ctypes.c_int, numbers))
-    return result
+def kernels(library: ctypes.CDLL) -> Callable[..., Any]:
+    """In the place of `nvrtc.kernel`: a kernel by its name, to be launched as on a GPU."""
+    shared = (ctypes.c_ubyte * _MEMORY).in_dll(library, "shared")
+
+    def kernel(sources: tuple[Path, ...], name: str, memory: int, options: tuple[str, ...]) -> Callable[..., None]:
+        assert sources == (_KERNELS,)
+        address = ctypes.c_void_p.in_dll(library, f"run_{name}").value
+        assert address is not None
+
+        def launch(grid: Any, block: Any, args: list[Tensor | int], shared_mem: int = 0) -> None:
+            assert shared_mem == memory
+            ctypes.memset(shared, _UNTOUCHED, _MEMORY)
+            kinds = [ctypes.c_void_p if isinstance(argument, Tensor) else ctypes.c_int for argument in args]
+            plain = [argument.data_ptr() if isinstance(argument, Tensor) else argument for argument in args]
+            ctypes.CFUNCTYPE(None, ctypes.c_int, *kinds)(address)(grid[0], *plain)
+            assert set(shared[memory:]) <= {_UNTOUCHED}, "more shared memory is used than was asked for"
+
+        return launch
+
+    return kernel

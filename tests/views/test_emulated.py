@@ -1,21 +1,33 @@
-"""The kernels that make views on a GPU, run on a CPU, against the tensor code, which is tested against Pillow."""
+"""What makes views on a GPU, played on a CPU, against the tensor code, which is tested against Pillow."""
 
 import pytest
 import torch
 
+from cadr import nvrtc
 from cadr.data import draw
-from cadr.views import ImageViews
-from cadr.views.ctaugment import NAMES, RESCALE, Policy, carry_out, draw_policy, initial_rates
+from cadr.views import ImageViews, on_device
+from cadr.views.ctaugment import NAMES, RESCALE, Policy, carry_out
 from cadr.views.rescale import METHODS
 from tests.views import emulated, samples
 
 pytestmark = pytest.mark.skipif(emulated.COMPILER is None, reason="needs g++")
-SIZES = [(8, 8), (32, 32), (20, 33), (1, 1)]
+SIZES = [(8, 8), (32, 32), (20, 33), (4, 130), (1, 1)]
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
     return emulated.build(tmp_path_factory.mktemp("kernels"))
+
+
+@pytest.fixture
+def as_on_a_gpu(library, monkeypatch):
+    def run(make):
+        with monkeypatch.context() as patch:
+            patch.setattr(nvrtc, "kernel", emulated.kernels(library))
+            patch.setattr(on_device, "applies", lambda images: True)
+            return make()
+
+    return run
 
 
 def pictures(size, n=40):
@@ -24,43 +36,42 @@ def pictures(size, n=40):
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
-def test_weak_and_strong_views(library, size):
-    images, key = pictures(size), draw.key(1, torch.tensor(3), 1)
-    for views in (ImageViews(), ImageViews(flip=False, shift=1, operations=3, cutout=0.25)):
-        shift, cut = views._shift(images), round(views.cutout * min(size))
-        weak = emulated.run(library, "weak_view", images, key, shift, int(views.flip))
-        assert torch.equal(weak, views.weak(images, key))
-        strong = emulated.run(library, "strong_view", images, key, shift, int(views.flip), views.operations, cut)
-        assert torch.equal(strong, views.strong_view(images, key, {}))
+@pytest.mark.parametrize(
+    "views", [ImageViews(), ImageViews(flip=False, shift=1, operations=3, cutout=0.25), ImageViews(strong="ctaugment")]
+)
+def test_views(as_on_a_gpu, size, views):
+    images, state = pictures(size), views.init()
+    key = draw.key(1, torch.tensor(3), 1)
+    assert torch.equal(as_on_a_gpu(lambda: views.weak(images, key)), views.weak(images, key))
+    strong = as_on_a_gpu(lambda: views.strong_view(images, key, state))
+    assert torch.equal(strong, views.strong_view(images, key, state))
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "rescale"])
-def test_each_operation_of_ctaugment(library, name):
+def test_each_operation_of_ctaugment(as_on_a_gpu, name):
     images, key = pictures((20, 33)), draw.key(1, torch.tensor(5), 0)
     level = torch.linspace(0, 0.999, len(images), dtype=torch.float64)
     policy = Policy(torch.full((len(images),), NAMES.index(name)), level, torch.zeros_like(level))
     expected = carry_out(images, policy, key)
-    assert name == "identity" or not torch.equal(expected, images) or name.startswith("translate")
-    assert torch.equal(emulated.run(library, "carry_out", images, *policy, key), expected)
+    assert torch.equal(expected, images) == (name in ("identity", "translate_x", "translate_y"))
+    assert torch.equal(as_on_a_gpu(lambda: carry_out(images, policy, key)), expected)
 
 
 @pytest.mark.parametrize("method", range(len(METHODS)), ids=METHODS)
 @pytest.mark.parametrize("size", SIZES, ids=str)
-def test_every_way_to_rescale(library, size, method):
+def test_every_way_to_rescale(as_on_a_gpu, size, method):
     images, key = pictures(size, 24), draw.key(1, torch.tensor(5), 0)
     level = torch.linspace(0, 0.999, len(images), dtype=torch.float64)
     chosen = torch.full_like(level, (method + 0.5) / len(METHODS))
     policy = Policy(torch.full((len(images),), RESCALE), level, chosen)
     expected = carry_out(images, policy, key)
-    assert max(size) < 8 or not torch.equal(expected, images)
-    assert torch.equal(emulated.run(library, "carry_out", images, *policy, key), expected)
+    assert torch.equal(expected, images) == (size == (1, 1))
+    assert torch.equal(as_on_a_gpu(lambda: carry_out(images, policy, key)), expected)
 
 
-def test_policies_as_they_are_drawn(library):
-    images = pictures((32, 32), 100)
-    for step in range(2):
-        by_policy, by_cut = draw.split(draw.key(1, torch.tensor(step), 0), 2)
-        policy = draw_policy(initial_rates(), by_policy, len(images))
-        assert torch.equal(
-            emulated.run(library, "carry_out", images, *policy, by_cut), carry_out(images, policy, by_cut)
-        )
+def test_probes(as_on_a_gpu):
+    views, images, key = ImageViews(strong="ctaugment"), pictures((32, 32), 64), draw.key(1, torch.tensor(5), 0)
+    (played, policies), (expected, same) = as_on_a_gpu(lambda: views.probe(images, key)), views.probe(images, key)
+    assert torch.equal(played, expected)
+    for one, other in zip(policies, same, strict=True):
+        assert all(map(torch.equal, one, other))

@@ -30,4 +30,4 @@ def _otherwise_accented(root: Path, name: str) -> str | None:
         if there is None:
             return None
         found = there
-    return str(found) if (root / found).is_file() else None
+    return str(found)
