@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from torch import nn
 
 from cadr.config import name_of
 from cadr.data import validation
+from cadr.data.reason import printable
 from cadr.data.sources.columns import Column, apart
 from cadr.data.sources.images import DECODING
 from cadr.errors import CadrError
@@ -136,7 +138,8 @@ def _class_table(predictor: Predictor, last: dict[str, Any] | None, prior: list[
 
 
 def _cell(name: str) -> str:
-    return name.replace("|", "\\|").replace("\n", " ")
+    """A name as it is, in Markdown, where some signs set type or draw tables."""
+    return re.sub(r"([\\`*\[\]<>|])", r"\\\1", printable(name))
 
 
 def _steps(predictor: Predictor) -> str:

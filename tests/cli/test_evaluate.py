@@ -85,13 +85,15 @@ def test_a_model_that_is_worse_than_one_answer_is_told_so(tmp_path, capsys):
 def test_a_name_that_a_terminal_would_obey_is_shown_in_the_remark(tmp_path, capsys):
     labels = np.array([0] * 30 + [1] * 10 + [-1] * 60)
     x = np.random.default_rng(0).normal(size=(100, 3)).astype(np.float32)
-    np.savez(tmp_path / "mine.npz", x=x, y=labels, class_names=["a\n|\x1b[31mt", "bee"])
+    np.savez(tmp_path / "mine.npz", x=x, y=labels, class_names=["a\n|\x1b[31m*t*", "bee"])
     run = str(tmp_path / "run")
     assert main(["train", str(tmp_path / "mine.npz"), "--target-prior", "1", "9", *TINY, "--out", run]) == 0
-    assert "Always answering a\\n|\\x1b[31mt would be right" in capsys.readouterr().out
+    assert "Always answering a\\n|\\x1b[31m*t* would be right" in capsys.readouterr().out
     assert main(["export", run, "--formats", "safetensors", "--out", str(tmp_path / "exported")]) == 0
     card = (tmp_path / "exported" / "MODEL_CARD.md").read_text(encoding="utf-8")
-    assert "Always answering a \\|\\x1b[31mt would be right" in card
+    shown = r"a\\n\|\\x1b\[31m\*t\*"
+    assert f"Always answering {shown} would be right" in card
+    assert f"\n| {shown} | 30 |" in card
 
 
 def test_a_benchmark_is_compared_with_a_guess_by_the_accuracy_that_is_quoted(tmp_path, capsys, monkeypatch):
