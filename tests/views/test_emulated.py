@@ -8,22 +8,27 @@ from cadr.data import draw
 from cadr.views import ImageViews, on_device
 from cadr.views.ctaugment import NAMES, RESCALE, Policy, carry_out
 from cadr.views.rescale import METHODS
-from tests.views import emulated, samples
+from tests import emulated
+from tests.views import samples
 
 pytestmark = pytest.mark.skipif(emulated.COMPILER is None, reason="needs g++")
 SIZES = [(8, 8), (32, 32), (20, 33), (4, 130), (1, 1)]
 
 
+THREADS = 96  # three warps, the fewest that the kernels can do with
+
+
 @pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    return emulated.build(tmp_path_factory.mktemp("kernels"))
+def played(tmp_path_factory):
+    names = ("weak_view", "strong_view", "carry_out")
+    return emulated.Emulated(tmp_path_factory.mktemp("kernels"), on_device._SOURCES, names, THREADS)
 
 
 @pytest.fixture
-def as_on_a_gpu(library, monkeypatch):
+def as_on_a_gpu(played, monkeypatch):
     def run(make):
         with monkeypatch.context() as patch:
-            patch.setattr(nvrtc, "kernel", emulated.kernels(library))
+            patch.setattr(nvrtc, "kernel", played.kernel)
             patch.setattr(on_device, "applies", lambda images: True)
             return make()
 
