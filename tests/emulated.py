@@ -1,7 +1,7 @@
 """Kernels on a CPU: compiled by g++, a block's threads being real ones (see emulated.h).
 
 It shows that they compute what the tensor code does on machines without a GPU. How a GPU's own compiler and scheduler
-deal with them is seen on a GPU alone, as are kernels that multiply matrices, whose assembly g++ does not know.
+deal with them is seen on a GPU alone, as are those on warpgroup multiplications.
 """
 
 from __future__ import annotations
@@ -18,18 +18,31 @@ from torch import Tensor
 
 COMPILER = shutil.which("g++")
 _HEADER = Path(__file__).with_suffix(".h")
-_MEMORY = 160 * 1024  # shared by the threads of a block, where a launch asks for it
+_MEMORY = 200 * 1024  # shared by the threads of a block, where a launch asks for it
 _UNTOUCHED = 171
+
+# What our wrappers around an instruction do in its place, by how the instruction begins.
+_INSTRUCTIONS = {
+    "cvt.rn.bf16x2": "pair = rounded_pair(first, second)",
+    "st.global": "memcpy(p, r, sizeof(r))",
+    "ldmatrix.sync.aligned.m8n8.x4.shared": "load_among_lanes(r, address, false)",
+    "ldmatrix.sync.aligned.m8n8.x4.trans": "load_among_lanes(r, address, true)",
+    "mma.sync.aligned.m16n8k16": "multiply_among_lanes(c, a, b0, b1)",
+    "cp.async.cg": "copied(to, from, zeros)",
+    "cp.async.": "",
+    "bar.arrive": "named(group + 8).pass(2 * threads, false)",
+    "bar.sync": "named(group + BARRIER).pass(BARRIER == 1 ? threads : 2 * threads, true)",
+}
 
 _FRAME = """
 #include "{header}"
 {kernels}
-unsigned char shared[{memory}];
+alignas(128) unsigned char shared[{memory}];
 template <auto kernel> struct Run;
 template <class... A, void (*kernel)(A...)>
 struct Run<kernel> {{
-    static void on(int columns, int rows, int threads, A... all) {{
-        launch(columns, rows, threads, [&] {{ kernel(all...); }});
+    static void on(int columns, int rows, int width, int height, A... all) {{
+        launch({{columns, rows, 1}}, {{width, height, 1}}, [&] {{ kernel(all...); }});
     }}
 }};
 extern "C" {{
@@ -38,17 +51,24 @@ extern "C" {{
 """
 
 
+def _instruction(match: re.Match[str]) -> str:
+    text = match.group(0)
+    name = re.findall(r'"([a-z][^ "]*)', text)[0]
+    instead = next(instead for begin, instead in _INSTRUCTIONS.items() if name.startswith(begin))
+    return instead.replace("BARRIER", "1" if "group + 1" in text else "8") + ";"
+
+
 def _for_a_cpu(text: str) -> str:
-    """Without assembly, of which rounding to bf16 alone is needed here."""
-    text = re.sub(r'asm\("cvt\.rn\.bf16x2.*?\);', "pair = rounded_pair(first, second);", text, flags=re.DOTALL)
-    text = re.sub(r"asm volatile\(.*?\);", ";", text, flags=re.DOTALL)
+    text = re.sub(r"asm(?: volatile)?\(.*?\);", _instruction, text, flags=re.DOTALL)
     return text.replace("extern __shared__", "extern")
 
 
 class Emulated:
-    """Some kernels of some sources, built in a folder."""
+    """Some kernels of some sources, built in a folder. `threads` of a block, unless as many as a launch says."""
 
-    def __init__(self, folder: Path, sources: Sequence[Path], expressions: Sequence[str], threads: int) -> None:
+    def __init__(
+        self, folder: Path, sources: Sequence[Path], expressions: Sequence[str], threads: int | None = None
+    ) -> None:
         self.sources, self.expressions, self.threads = tuple(sources), list(expressions), threads
         exported = "\n".join(f"auto run_{i} = Run<{name}>::on;" for i, name in enumerate(expressions))
         kernels = "\n".join(_for_a_cpu(source.read_text(encoding="utf-8")) for source in sources)
@@ -62,7 +82,12 @@ class Emulated:
         self.library = ctypes.CDLL(str(folder / "kernels.so"))
 
     def kernel(
-        self, sources: tuple[Path, ...], expression: str, memory: int = 0, options: tuple[str, ...] = ()
+        self,
+        sources: tuple[Path, ...],
+        expression: str,
+        memory: int = 0,
+        options: tuple[str, ...] = (),
+        capability: str | None = None,
     ) -> Callable[..., None]:
         """In the place of `nvrtc.kernel`."""
         assert sources == self.sources
@@ -75,8 +100,8 @@ class Emulated:
             ctypes.memset(shared, _UNTOUCHED, _MEMORY)
             kinds = [_kind(argument) for argument in args]
             plain = [argument.data_ptr() if isinstance(argument, Tensor) else argument for argument in args]
-            call = ctypes.CFUNCTYPE(None, *[ctypes.c_int] * 3, *kinds)(address)
-            call(grid[0], grid[1], self.threads, *plain)
+            call = ctypes.CFUNCTYPE(None, *[ctypes.c_int] * 4, *kinds)(address)
+            call(*grid[:2], *(block[:2] if self.threads is None else (self.threads, 1)), *plain)
             assert set(shared[memory:]) <= {_UNTOUCHED}, "more shared memory is used than was asked for"
 
         return launch
