@@ -19,6 +19,7 @@
 inline int min(int a, int b) { return a < b ? a : b; }
 inline int max(int a, int b) { return a < b ? b : a; }
 #define __global__
+#define __host__
 #define __device__
 #define __shared__ static
 #define __forceinline__ inline
@@ -54,6 +55,8 @@ inline int __reduce_max_sync(unsigned, int v) { return among_the_warp(v, [](int*
 inline int __reduce_add_sync(unsigned, int v) {
     return among_the_warp(v, [](int* w, int) { int sum = 0; for (int i = 0; i < 32; i++) sum += w[i]; return sum; });
 }
+template <class T>
+T __shfl_sync(unsigned, T v, int from) { return among_the_warp(v, [=](T* w, int) { return w[from]; }); }
 template <class T>
 T __shfl_up_sync(unsigned, T v, int by) { return among_the_warp(v, [=](T* w, int lane) { return w[lane < by ? lane : lane - by]; }); }
 template <class T>
@@ -129,6 +132,37 @@ inline void multiply_among_lanes(float (&c)[4], const uint32_t (&a)[4], uint32_t
             c[e] += x * half(all[column * 4 + beside][4 + k / 8], k % 2);
         }
     }
+    __syncwarp();
+}
+
+// wgmma.m64nNk16: d += a · b. A descriptor says where an operand's blocks of 8 × 16 bytes lie; each thread works out its own.
+inline float described(uint64_t descriptor, int across, int outer, int k) {
+    const int start = (descriptor & 0x3fff) << 4, leading = (descriptor >> 16 & 0x3fff) << 4, stride = (descriptor >> 32 & 0x3fff) << 4;
+    const int within = across ? k % 8 * 16 + outer % 8 * 2 : outer % 8 * 16 + k % 8 * 2;
+    return __uint_as_float((uint32_t)*(const uint16_t*)(shared + start + outer / 8 * stride + k / 8 * leading + within) << 16);
+}
+template <int N, class A>
+void multiply_in_a_group(float (&d)[N], uint64_t b, int across, A&& a) {
+    const int lane = thread_of_block % 32;
+    for (int i = 0; i < N; i++) {
+        const int row = lane / 4 + i % 4 / 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+        for (int k = 0; k < 16; k++) d[i] += a(row, k) * described(b, across, column, k);
+    }
+}
+template <int ACROSS, int N>
+void multiply_described(float (&d)[N], uint64_t a, uint64_t b) {
+    const int first = thread_of_block / 32 % 4 * 16;
+    multiply_in_a_group(d, b, ACROSS, [&](int row, int k) { return described(a, ACROSS, first + row, k); });
+}
+template <int N>
+void multiply_held(float (&d)[N], const uint32_t (&a)[4], uint64_t b) {
+    std::copy(a, a + 4, operands[thread_of_block]);
+    __syncwarp();
+    const uint32_t(*all)[6] = &operands[thread_of_block / 32 * 32];
+    multiply_in_a_group(d, b, 0, [&](int row, int k) {
+        const uint32_t pair = all[row % 8 * 4 + k % 8 / 2][row / 8 + k / 8 * 2];
+        return __uint_as_float(k % 2 ? pair & 0xffff0000u : pair << 16);
+    });
     __syncwarp();
 }
 
