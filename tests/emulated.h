@@ -1,4 +1,4 @@
-// Just enough of CUDA to run some of our kernels on a CPU: blocks one after another, each as many threads as it has, and a
+// Just enough of CUDA to run our kernels on a CPU: blocks one after another, each as many threads as it has, and a
 // warp's exchanges through memory. Copies that a GPU makes meanwhile are made at once.
 #pragma once
 #include <algorithm>

@@ -36,35 +36,26 @@ def applies(images: Tensor) -> bool:
 
 
 def weak_view(images: Tensor, key: Tensor, *, flip: bool, shift: int) -> Tensor:
-    n, height, width, _ = images.shape
-    images, views = images.contiguous(), torch.empty_like(images, memory_format=torch.contiguous_format)
-    nvrtc.kernel(_SOURCES, "weak_view", 0, _OPTIONS)(
-        grid=(n, 1, 1), block=(_THREADS, 1, 1), args=[images, key, views, n, height, width, shift, int(flip)]
-    )
-    return views
+    return _launched("weak_view", 0, images, [key], shift, int(flip))
 
 
 def strong_view(images: Tensor, key: Tensor, *, flip: bool, shift: int, operations: int, cutout: int) -> Tensor:
-    n, height, width, _ = images.shape
-    images, views = images.contiguous(), torch.empty_like(images, memory_format=torch.contiguous_format)
-    shared = _shared_bytes(images)
-    nvrtc.kernel(_SOURCES, "strong_view", shared, _OPTIONS)(
-        grid=(n, 1, 1),
-        block=(_THREADS, 1, 1),
-        shared_mem=shared,
-        args=[images, key, views, n, height, width, shift, int(flip), operations, cutout],
-    )
-    return views
+    return _launched("strong_view", _shared_bytes(images), images, [key], shift, int(flip), operations, cutout)
 
 
 def carry_out(images: Tensor, operation: Tensor, level: Tensor, method: Tensor, key: Tensor) -> Tensor:
+    policy = [part.contiguous() for part in (operation, level, method)]
+    return _launched("carry_out", _shared_bytes(images), images, [*policy, key])
+
+
+def _launched(kernel: str, shared: int, images: Tensor, drawn: list[Tensor], *numbers: int) -> Tensor:
+    """The views that a kernel makes, a block an image."""
     n, height, width, _ = images.shape
     images, views = images.contiguous(), torch.empty_like(images, memory_format=torch.contiguous_format)
-    shared = _shared_bytes(images)
-    nvrtc.kernel(_SOURCES, "carry_out", shared, _OPTIONS)(
+    nvrtc.kernel(_SOURCES, kernel, shared, _OPTIONS)(
         grid=(n, 1, 1),
         block=(_THREADS, 1, 1),
         shared_mem=shared,
-        args=[images, operation.contiguous(), level.contiguous(), method.contiguous(), key, views, n, height, width],
+        args=[images, *drawn, views, n, height, width, *numbers],
     )
     return views
