@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import os
 import re
 import shlex
@@ -35,14 +34,13 @@ from cadr.cli.main import parser as cadr_parser
 from cadr.cli.recipe_file import read_rows
 from cadr.cli.run_flags import Choice, read_flat
 from cadr.config import CHANGEABLE
-from cadr.data.whole import whole
 from cadr.errors import CadrError, ConfigError
-from cadr.train.folder import read_records
 from cadr.train.input_spec import FILE as INPUT
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from benchmarks.mps import shared_gpu  # noqa: E402
+from benchmarks.run_record import path_of, remember_abreast, write_record  # noqa: E402
 
 RECIPES = [ROOT / "recipes" / name for name in ("hu2022.toml", "successors.toml")]
 RECORDS = ROOT / "benchmarks" / "records"
@@ -51,7 +49,6 @@ REBUILD = [ROOT / "benchmarks" / name for name in ("figure3.py", "results.py")]
 UNFINISHED = 3
 # What does not make a run another one; steps and seed are told apart by the record itself.
 _NEUTRAL = CHANGEABLE | {"steps", "seed", "views", "log_every", "data"}
-_ABREAST = ".abreast"  # hidden, because `cadr train` begins a run in an empty folder only
 _GRACE = 120.0  # seconds that a run gets to save itself
 
 
@@ -104,7 +101,7 @@ def read_plan(path: Path) -> list[Job]:
 
 
 def show_rest(jobs: Sequence[Job], records: Path) -> None:
-    left = [job for job in jobs if not _record(job, records).exists()]
+    left = [job for job in jobs if not path_of(job.name, records).exists()]
     for job in left:
         print(f"{job.steps:7,} steps  {job.name}")
     print(f"{len(left)} of {len(jobs)} runs are left, {sum(job.steps for job in left):,} steps.")
@@ -120,7 +117,7 @@ def _run(
     jobs: Sequence[Job], runs: Path, records: Path, abreast: int, minutes: float | None, environment: dict[str, str]
 ) -> int:
     deadline = time.monotonic() + 60 * minutes if minutes else float("inf")
-    waiting = [job for job in jobs if not _recorded(_record(job, records))]
+    waiting = [job for job in jobs if not _recorded(path_of(job.name, records))]
     running: dict[Job, subprocess.Popen[bytes]] = {}
     begun: dict[Job, float] = {}
     together = min(abreast, len(waiting))
@@ -132,7 +129,7 @@ def _run(
             while waiting and len(running) < abreast and all(_trains(runs / job.name, begun[job]) for job in running):
                 job = waiting.pop(0)
                 begun[job] = time.time()
-                _remember_abreast(runs / job.name, together)
+                remember_abreast(runs / job.name, together)
                 running[job] = _start(job, runs, environment, share=abreast > 1)
             for job, process in list(running.items()):
                 if process.poll() is not None:
@@ -151,10 +148,6 @@ def _run(
         print(f"Stopped and saved; still to do: {left}. The same command continues.", file=sys.stderr)
         return UNFINISHED
     return 1 if failed else 0
-
-
-def _record(job: Job, records: Path) -> Path:
-    return records / f"{job.name}.json"
 
 
 def _recorded(path: Path) -> bool:
@@ -199,18 +192,6 @@ def _with_sources() -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])}
 
 
-def _remember_abreast(out: Path, together: int) -> None:
-    """The most that ever ran abreast: a run's seconds add up over commands, and one of them may have shared the GPU."""
-    if together > _abreast(out):
-        with whole(out / _ABREAST) as new:
-            new.write_text(str(together), encoding="utf-8")
-
-
-def _abreast(out: Path) -> int:
-    path = out / _ABREAST
-    return int(path.read_text(encoding="utf-8")) if path.exists() else 1
-
-
 def _stop(processes: Any) -> None:
     for process in processes:
         process.terminate()  # `cadr train` saves on it; Ctrl-C is ignored by what a script started in the background
@@ -221,35 +202,6 @@ def _stop(processes: Any) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def write_record(job: Job, out: Path, records: Path) -> Path:
-    """The run's flat result, with the recipe's row, what was changed, and the last confusion matrix.
-
-    By step, also which names were exchanged, and how many labels of each class a generation adopted, with the share of
-    right ones in percent.
-    """
-    record = json.loads((out / "result.json").read_text(encoding="utf-8"))
-    record |= {"row": job.row, "overrides": job.overrides, "abreast": _abreast(out), "confusion": None}
-    record |= {"renamed": [], "generations": []}
-    for said in read_records(out / "metrics.jsonl"):
-        if said["kind"] == "evaluation":
-            record["confusion"] = said["confusion"]
-        elif said["kind"] == "renaming":
-            record["renamed"].append([said["step"], said["exchanged"]])
-        elif said["kind"] == "generation":
-            record["generations"].append([said["step"], said["adopted"], said["precision"]])
-    records.mkdir(parents=True, exist_ok=True)
-    path = _record(job, records)
-    unfinished = path.with_suffix(".part")
-    unfinished.write_text(_one_key_per_line(record), encoding="utf-8")
-    unfinished.replace(path)
-    return path
-
-
-def _one_key_per_line(record: dict[str, Any]) -> str:
-    lines = (f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in record.items())
-    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def rebuild() -> None:

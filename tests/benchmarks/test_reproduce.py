@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from benchmarks import reproduce
+from benchmarks import reproduce, run_record
 from tests.waiting import PATIENCE, until_lines
 
 RECIPE = """
@@ -123,7 +123,7 @@ def test_names_that_were_exchanged_and_labels_that_were_adopted_are_in_the_recor
     said.insert(2, {"kind": "generation", "step": 5, "generation": 1, "adopted": [3, 0], "precision": [75.0, None]})
     (tmp_path / "result.json").write_text('{"last": 5.0}')
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(record) + "\n" for record in said))
-    record = json.loads(reproduce.write_record(job, tmp_path, tmp_path / "records").read_text())
+    record = json.loads(run_record.write_record(job, tmp_path, tmp_path / "records").read_text())
     assert (record["last"], record["row"]) == (5.0, job.row)
     assert record["renamed"] == [[4, [["ship", "truck"], ["cat", "dog"]]]]
     assert record["generations"] == [[5, [3, 0], [75.0, None]]]
