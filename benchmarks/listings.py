@@ -67,9 +67,16 @@ def provenance(records: Sequence[Record]) -> str:
             figure(r["peak_memory_gib"]),
             r["device"],
             str(r["torch"]),
-            str(r["commit"] or EMPTY)[:10],
+            _commit(r["commit"]),
         ],
     )
+
+
+def _commit(name: str | None) -> str:
+    """Shortened; that the tree had other changes, if only records, stays visible."""
+    if not name:
+        return EMPTY
+    return name[:10] + ("-dirty" if name.endswith("-dirty") else "")
 
 
 def _matched(record: Record) -> str:

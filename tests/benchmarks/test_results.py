@@ -240,6 +240,15 @@ def test_the_figure_needs_both_methods_at_one_length():
 
 
 @pytest.mark.skipif(not results.RESULTS.exists(), reason="RESULTS.md has not been built yet")
+def test_a_record_of_a_changed_tree_says_so():
+    ends = ("", "-dirty")
+    text = build(*(record("cifar10-gamma50-cadr", seed=i, commit=f"abcdef0123456789{e}") for i, e in enumerate(ends)))
+    assert [line.split(" | ")[-1] for line in text.splitlines() if "(records/" in line] == [
+        "abcdef0123 |",
+        "abcdef0123-dirty |",
+    ]
+
+
 def test_the_committed_results_are_those_of_the_committed_records(tmp_path):
     rebuilt = tmp_path / "RESULTS.md"
     if results.FIGURE.exists():

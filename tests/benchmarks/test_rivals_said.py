@@ -68,6 +68,15 @@ def test_what_is_said_of_the_papers_rivals():
     assert f"FixMatch has {dict(records[rows[3]]['curve'])[5376]:.1f} % after 5,376." in page
     assert "first generation ends at {:.1f} %, the third at {:.1f} %, the last at {:.1f} %".format(*ends) in page
     assert not np.array(crest["confusion"])[:, 8:].any()
+    plus = records["cifar10-gamma50-crest-plus"]
+    assert f"to equal shares step by step, has {plus['median_10']:.1f} %.**" in page
+    counts = np.array(plus["confusion"])
+    assert f"finds ships ({plus['recall'][8]} %), but calls {counts[0, 8]} of 1,000 aeroplanes ships" in page
+    step, adopted, right = plus["generations"][-1]
+    assert max(adopted) == adopted[8]
+    assert f"it adopts {adopted[8]:,} ships, more than of any other class, and {right[8]:.0f} % of them are" in page
+    assert f"({plus['recall'][9]} %; {counts[9, 1]} of 1,000 are called cars and {counts[9, 8]} ships)" in page
+    assert f"begins afresh every {step // 5:,} steps" in page
     assert f"**SimPro has {simpro['median_10']:.1f} %**" in page
     called = np.array(simpro["confusion"])[:, [7, 9]].sum()
     assert f"of {np.sum(simpro['confusion']):,} test images {called:,} are called horses or trucks" in page
