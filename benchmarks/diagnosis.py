@@ -28,10 +28,10 @@ import numpy as np
 from cadr.data import Pool
 from cadr.data.pool import MISSING
 from cadr.data.profile import ceilings
-from cadr.evaluate.diagnosis import REPEATS, diagnose, intervals, missing_at_random, unlabelled_shares
-from cadr.evaluate.diagnosis_crossfit import CrossFit, cross_fit
-from cadr.evaluate.diagnosis_features import fit_features
-from cadr.evaluate.diagnosis_result import ALPHA, ESTIMABLE
+from cadr.diagnosis.cross_fit import CrossFit, cross_fit
+from cadr.diagnosis.diagnose import REPEATS, diagnose, intervals, missing_at_random, unlabelled_shares
+from cadr.diagnosis.features import fit_features
+from cadr.diagnosis.result import ALPHA, ESTIMABLE
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 

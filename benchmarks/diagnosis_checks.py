@@ -25,7 +25,7 @@ import numpy as np
 
 from cadr.data import Pool
 from cadr.data.profile import ceilings
-from cadr.evaluate.diagnosis import diagnose
+from cadr.diagnosis.diagnose import diagnose
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 

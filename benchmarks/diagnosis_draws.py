@@ -10,7 +10,7 @@ import numpy as np
 from cadr.data import Pool, open_data
 from cadr.data.pool import MISSING
 from cadr.data.profile import ceilings
-from cadr.evaluate.diagnosis_features import fit_features
+from cadr.diagnosis.features import fit_features
 
 PER_CLASS = 600  # images of Fashion-MNIST
 STRENGTH = 1.5  # of missingness by features

@@ -22,7 +22,7 @@ import numpy as np
 
 from cadr.data import from_arrays, open_data
 from cadr.data.pool import MISSING
-from cadr.evaluate.diagnosis import diagnose
+from cadr.diagnosis.diagnose import diagnose
 
 SIZES = ((6_000, 64, 300, 3.0), (1_000_000, 512, 100_000, 120.0))  # rows, features, labels, seconds allowed
 RATES = np.linspace(1.0, 0.1, 10)

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from cadr.data.profile import ceilings
+from cadr.diagnosis.diagnose import DRAWS, REPEATS
+from cadr.diagnosis.result import ESTIMABLE
 from cadr.estimate.class_shares import Z90, bootstrap_shares, class_shares
-from cadr.evaluate.diagnosis import DRAWS, REPEATS
-from cadr.evaluate.diagnosis_result import ESTIMABLE
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 

@@ -25,16 +25,16 @@ import numpy as np
 import torch
 
 from cadr.algorithms import CADR
-from cadr.allocation import freed_memory_kept
+from cadr.augment import FeatureViews, ImageViews
 from cadr.config import Config, Optimiser, Training
 from cadr.data.pool import Pool
 from cadr.estimate.calibration import uncalibrated
-from cadr.evaluate.predictor import Predictor
+from cadr.inference.predictor import Predictor
 from cadr.models import MLP, ConvNet
-from cadr.train.input_spec import InputSpec
-from cadr.train.inputs import Inputs
-from cadr.train.step import Step
-from cadr.views import FeatureViews, ImageViews
+from cadr.training.device_data import Inputs
+from cadr.training.signature import InputSpec
+from cadr.training.step import Step
+from cadr.utils.malloc import freed_memory_kept
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORD = Path(__file__).with_suffix(".json")

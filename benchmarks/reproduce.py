@@ -35,7 +35,7 @@ from cadr.cli.recipe_file import read_rows
 from cadr.cli.run_flags import Choice, read_flat
 from cadr.config import CHANGEABLE
 from cadr.errors import CadrError, ConfigError
-from cadr.train.input_spec import FILE as INPUT
+from cadr.training.signature import FILE as INPUT
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))

@@ -30,7 +30,7 @@ from benchmarks.rivals import SHARED  # noqa: E402
 
 from cadr.config import Config  # noqa: E402
 from cadr.data.pool import MISSING, Pool  # noqa: E402
-from cadr.train import train  # noqa: E402
+from cadr.training import train  # noqa: E402
 
 RECORD, OUT = (Path(__file__).with_suffix(suffix) for suffix in (".json", ".md"))
 METHODS = ("cadr", "fixmatch")

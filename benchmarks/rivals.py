@@ -33,10 +33,10 @@ from cadr.cli.runs import Job, finish
 from cadr.config import Config
 from cadr.data import open_data
 from cadr.data.split import apply, make_split
-from cadr.train.auxiliary import widen
-from cadr.train.inputs import Inputs
-from cadr.train.prepare import build_model, input_shape
-from cadr.train.step import Step
+from cadr.training.auxiliary_head import widen
+from cadr.training.device_data import Inputs
+from cadr.training.prepare import build_model, input_shape
+from cadr.training.step import Step
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "benchmarks" / "rivals.json"

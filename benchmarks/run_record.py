@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cadr.data.whole import whole
-from cadr.train.folder import read_records
+from cadr.training.run_folder import read_records
+from cadr.utils.atomic_write import atomic_write
 
 if TYPE_CHECKING:
     from benchmarks.reproduce import Job
@@ -22,7 +22,7 @@ def path_of(name: str, records: Path) -> Path:
 def remember_abreast(out: Path, together: int) -> None:
     """The most that ever ran abreast: a run's seconds add up over commands, and one of them may have shared the GPU."""
     if together > _abreast(out):
-        with whole(out / _ABREAST) as new:
+        with atomic_write(out / _ABREAST) as new:
             new.write_text(str(together), encoding="utf-8")
 
 
@@ -48,7 +48,7 @@ def write_record(job: Job, out: Path, records: Path) -> Path:
         elif said["kind"] == "generation":
             record["generations"].append([said["step"], said["adopted"], said["precision"]])
     path = path_of(job.name, records)
-    with whole(path) as new:
+    with atomic_write(path) as new:
         new.write_text(_one_key_per_line(record), encoding="utf-8")
     return path
 

@@ -22,12 +22,12 @@ import torch
 from torch import nn
 
 from cadr.algorithms import ALGORITHMS
+from cadr.augment import ImageViews
 from cadr.config import Optimiser, Training
 from cadr.data.pool import Pool
 from cadr.models import WideResNet28
-from cadr.train.inputs import Inputs
-from cadr.train.step import Step
-from cadr.views import ImageViews
+from cadr.training.device_data import Inputs
+from cadr.training.step import Step
 
 STEPS = 100
 BATCH, RATIO = 64, 7

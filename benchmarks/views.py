@@ -26,15 +26,15 @@ import numpy as np
 import PIL
 import torch
 from PIL import Image, ImageDraw
-from tests.views import pillow
+from tests.augment import pillow
 from torch import Tensor
 
-from cadr.data import draw
-from cadr.views import ImageViews, to_model
-from cadr.views.cutout import cutout, draw_centres
-from cadr.views.operations import IDENTITY, OPERATIONS
-from cadr.views.randaugment import draw_operations, randaugment
-from cadr.views.weak import draw_moves, move
+from cadr.augment import ImageViews, to_model
+from cadr.augment.cutout import cutout, draw_centres
+from cadr.augment.operations import IDENTITY, OPERATIONS
+from cadr.augment.randaugment import draw_operations, randaugment
+from cadr.augment.weak import draw_moves, move
+from cadr.utils import random_numbers
 
 
 def sample(batch: int, side: int) -> np.ndarray:
@@ -71,9 +71,9 @@ def on_cpu(batch: int, side: int, repeats: int) -> dict[str, float]:
     whole: list[float] = []
     views = ImageViews()
     for step in range(repeats):
-        key = draw.key(1, torch.tensor(step), 0)
-        _, by_turns, by_centres = draw.split(key, 3)
-        turns = [draw_operations(by_turn, batch, side, side) for by_turn in draw.split(by_turns, 2)]
+        key = random_numbers.key(1, torch.tensor(step), 0)
+        _, by_turns, by_centres = random_numbers.split(key, 3)
+        turns = [draw_operations(by_turn, batch, side, side) for by_turn in random_numbers.split(by_turns, 2)]
         listed = [(operation.tolist(), amount.tolist()) for operation, amount in turns]
         row, column = draw_centres(by_centres, batch, side, side)
         top, left = row - size // 2, column - size // 2
@@ -139,20 +139,20 @@ def on_gpu(batch: int, side: int) -> dict[str, float | str]:
     rates = {device: learning.init(device) for device in ("cuda", "cpu")}
 
     def strong(images: Tensor, step: Tensor) -> Tensor:
-        return views.strong_view(images, draw.key(1, step, 0), {})
+        return views.strong_view(images, random_numbers.key(1, step, 0), {})
 
     def tensors(images: Tensor, step: Tensor) -> Tensor:
         """The strong view by tensor operations alone, whatever else there is for this device."""
-        by_weak, by_turns, by_centres = draw.split(draw.key(1, step, 0), 3)
+        by_weak, by_turns, by_centres = random_numbers.split(random_numbers.key(1, step, 0), 3)
         moved = move(images, draw_moves(by_weak, batch, side, side, flip=True, shift=side // 8))
         centres = draw_centres(by_centres, batch, side, side)
         return cutout(randaugment(moved, by_turns), *centres, side // 2)
 
     def weak(images: Tensor, step: Tensor) -> Tensor:
-        return views.weak(images, draw.key(1, step, 0))
+        return views.weak(images, random_numbers.key(1, step, 0))
 
     def ctaugment(images: Tensor, step: Tensor) -> Tensor:
-        return learning.strong_view(images, draw.key(1, step, 0), rates[images.device.type])
+        return learning.strong_view(images, random_numbers.key(1, step, 0), rates[images.device.type])
 
     def model(images: Tensor, step: Tensor) -> Tensor:
         return to_model(images, torch.bfloat16)

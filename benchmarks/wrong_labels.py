@@ -32,10 +32,10 @@ from cadr.data import open_data  # noqa: E402
 from cadr.data.pool import MISSING, Pool  # noqa: E402
 from cadr.data.protocols import Longtail  # noqa: E402
 from cadr.data.split import apply, make_split  # noqa: E402
-from cadr.evaluate.report.look import look  # noqa: E402
-from cadr.evaluate.report.run import Run  # noqa: E402
-from cadr.evaluate.target import diagnosed_target  # noqa: E402
-from cadr.train import train  # noqa: E402
+from cadr.report.model_outputs import look  # noqa: E402
+from cadr.report.run_facts import Run  # noqa: E402
+from cadr.training import train  # noqa: E402
+from cadr.training.target import diagnosed_target  # noqa: E402
 
 RECORD, OUT = (Path(__file__).with_suffix(suffix) for suffix in (".json", ".md"))
 SEEDS = (1,)

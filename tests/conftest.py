@@ -11,7 +11,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 @pytest.fixture(scope="module")
 def trees(tmp_path_factory):
     """A run on a table."""
-    from tests.evaluate.own_runs import table_run
+    from tests.report.own_runs import table_run
 
     return table_run(tmp_path_factory.mktemp("trees"))
 
@@ -19,7 +19,7 @@ def trees(tmp_path_factory):
 @pytest.fixture(scope="module")
 def squares(tmp_path_factory):
     """A run on images."""
-    from tests.evaluate.own_runs import image_run
+    from tests.report.own_runs import image_run
 
     return image_run(tmp_path_factory.mktemp("squares"))
 
@@ -27,8 +27,8 @@ def squares(tmp_path_factory):
 @pytest.fixture(scope="module")
 def clouds(tmp_path_factory):
     """A run with a known truth."""
-    from tests.evaluate.reports import config
-    from tests.train import tiny
+    from tests.report.reports import config
+    from tests.training import tiny
 
     out = tmp_path_factory.mktemp("runs") / "clouds-cadr"
     tiny.finish(config(), out)
@@ -38,7 +38,7 @@ def clouds(tmp_path_factory):
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory):
     """The smallest run, which saves whenever it can; what is stopped, damaged or continued is compared to it."""
-    from tests.train import tiny
+    from tests.training import tiny
 
     out = tmp_path_factory.mktemp("runs") / "reference"
     tiny.finish(tiny.config(), out)

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from cadr import functional
     from cadr.classifier import CADRClassifier
     from cadr.data import Pool, open_data
+    from cadr.diagnosis.diagnose import diagnose
     from cadr.errors import CadrError, CadrWarning
-    from cadr.evaluate.diagnosis import diagnose
     from cadr.scoring import on_labelled
 
 __version__ = "0.1.0"
@@ -34,7 +34,7 @@ _HOMES = {
     "CadrError": "cadr.errors",
     "CadrWarning": "cadr.errors",
     "Pool": "cadr.data",
-    "diagnose": "cadr.evaluate.diagnosis",
+    "diagnose": "cadr.diagnosis.diagnose",
     "on_labelled": "cadr.scoring",
     "open_data": "cadr.data",
 }

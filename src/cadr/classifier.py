@@ -25,14 +25,14 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from cadr.config import Config
 from cadr.data.pool import MISSING, Pool
 from cadr.data.sources.arrays import as_examples, merging
+from cadr.diagnosis.contradictions import outside
 from cadr.errors import CadrWarning, DataError
-from cadr.evaluate.outside import outside
-from cadr.evaluate.predictor import Predictor
-from cadr.evaluate.target import Target, diagnosed_target, takes_target
-from cadr.known_labels import known_labels
-from cadr.train import train
-from cadr.train.defaults import defaults
-from cadr.train.prepare import device_of
+from cadr.inference.predictor import Predictor
+from cadr.missing_labels import known_labels
+from cadr.training import train
+from cadr.training.defaults import defaults
+from cadr.training.prepare import device_of
+from cadr.training.target import Target, diagnosed_target, takes_target
 
 _ROWS = 8192  # predicted together
 _UNCHECKED = (

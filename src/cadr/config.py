@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from cadr.algorithms import ALGORITHMS
-from cadr.data.limits import ROWS, SEED, STEPS, check_numbers
-from cadr.data.option import option
+from cadr.augment import FeatureViews, ImageViews
 from cadr.data.protocols import PROTOCOLS
 from cadr.errors import ConfigError
 from cadr.models import MODELS
-from cadr.tables import at_least, build, check_known, one_of, share, suggest, toml_value, write_toml
-from cadr.views import FeatureViews, ImageViews
+from cadr.utils.limits import ROWS, SEED, STEPS, check_numbers
+from cadr.utils.options import option
+from cadr.utils.serialization import at_least, build, check_known, one_of, share, suggest, toml_value, write_toml
 
 VIEWS: dict[str, type[Any]] = {"image": ImageViews, "features": FeatureViews}
 

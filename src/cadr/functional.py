@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from cadr.errors import DataError
-from cadr.estimate import robust
+from cadr.estimate import aipw as risks
 from cadr.estimate.prior import (
     Form,
     at_least_float32,
@@ -89,7 +89,7 @@ def aipw(observed: Tensor, imputed: Tensor, missing: Tensor, propensity: Tensor)
 
     `observed` and `propensity` may hold anything where the label is missing.
     """
-    return robust.aipw(observed, imputed, missing, propensity).value
+    return risks.aipw(observed, imputed, missing, propensity).value
 
 
 def _cap(logits_labelled: Tensor, labels: Tensor, marginal: Tensor) -> Tensor:

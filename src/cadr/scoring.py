@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.metrics import get_scorer
 from sklearn.utils import _safe_indexing
 
-from cadr.known_labels import known_labels
+from cadr.missing_labels import known_labels
 
 Scorer = Callable[[Any, Any, Any], float]
 

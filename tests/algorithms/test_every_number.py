@@ -7,7 +7,7 @@ import pytest
 
 from cadr.algorithms import ALGORITHMS
 from cadr.errors import ConfigError
-from tests.train import tiny
+from tests.training import tiny
 
 # What must be set beside a number, or it is not heeded in so short a run on features.
 BESIDE: dict[str, dict[str, Any]] = {

@@ -11,9 +11,9 @@ import torch
 from cadr.algorithms import Batch, Facts, MixMatch, PiModel, ReMixMatch, Supervised
 from cadr.algorithms.mixing import mixup
 from cadr.algorithms.remixmatch import turn
-from cadr.data import draw
 from cadr.errors import ConfigError
-from cadr.train.passes import Network
+from cadr.training.batch_norm_control import Network
+from cadr.utils import random_numbers
 from tests.algorithms import toy
 from tests.functional.problems import close
 from tests.oracles import mixing
@@ -22,7 +22,7 @@ from tests.oracles.gradients import central
 B, U, CLASSES = 5, 6, 3
 FACTS = Facts(CLASSES, torch.tensor([9.0, 3.0, 1.0]), 1000, 1000, labelled_in_stream=True, steps=100)
 UNTURNED = ("unlabelled", "unmixed")  # terms of ReMixMatch with a weight that rises
-KEY, STEP = draw.key(3, torch.tensor(8), 4), torch.tensor(10)
+KEY, STEP = random_numbers.key(3, torch.tensor(8), 4), torch.tensor(10)
 
 
 class Problem:
@@ -55,9 +55,9 @@ class Problem:
 
 def _mixing(rows, alpha):
     """What `mixup` draws, in float64."""
-    by_share, by_partner = draw.split(KEY, 2)
-    drawn = draw.beta(by_share, alpha, alpha, rows)
-    return draw.permutation(by_partner, rows).tolist(), torch.maximum(drawn, 1 - drawn).double().tolist()
+    by_share, by_partner = random_numbers.split(KEY, 2)
+    drawn = random_numbers.beta(by_share, alpha, alpha, rows)
+    return random_numbers.permutation(by_partner, rows).tolist(), torch.maximum(drawn, 1 - drawn).double().tolist()
 
 
 def test_pi_model():

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from cadr.cli.own_data import settle
+from cadr.cli.user_data import settle
 
 PROGRAM = """
 import sys

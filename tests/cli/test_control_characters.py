@@ -5,9 +5,9 @@ import io
 import pytest
 from rich.console import Console
 
-from cadr.cli import progress, table
+from cadr.cli import progress, terminal_table
 from cadr.cli.main import main
-from cadr.data.reason import shown
+from cadr.utils.text import shown
 
 RED = "\x1b[31mred"
 READABLE = "\\x1b[31mred"
@@ -49,8 +49,8 @@ def test_what_a_run_says(fancy, monkeypatch, capsys):
 
 @pytest.mark.parametrize("terminal", [False, True])
 def test_a_table_shows_names_as_they_are(terminal, monkeypatch, capsys):
-    monkeypatch.setattr(table, "fancy", lambda: terminal)
-    table.show_table(["class [n]", "recall"], [["[/n] a", "1.0"], [RED, "2.0"], ["[bold]b", "3.0"]])
+    monkeypatch.setattr(terminal_table, "fancy", lambda: terminal)
+    terminal_table.show_table(["class [n]", "recall"], [["[/n] a", "1.0"], [RED, "2.0"], ["[bold]b", "3.0"]])
     text = capsys.readouterr().out
     assert all(name in text for name in ("class [n]", "[/n] a", READABLE, "[bold]b"))
     assert RED not in text

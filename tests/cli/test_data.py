@@ -132,7 +132,7 @@ def test_verify_lists_every_benchmark(capsys, tmp_path):
 
 
 def test_get_without_a_network(capsys, tmp_path, monkeypatch):
-    from cadr.data.benchmarks.known import KNOWN, Download, Known
+    from cadr.data.benchmarks.registry import KNOWN, Download, Known
 
     nowhere = Known(forms=(), downloads=(Download("http://no-such-host.invalid/x.tar.gz", "0" * 32),))
     monkeypatch.setitem(KNOWN, "cifar10", nowhere)

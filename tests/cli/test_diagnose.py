@@ -6,7 +6,7 @@ import pytest
 from cadr.cli import diagnose as command
 from cadr.cli import main as cli
 from cadr.cli.main import main
-from cadr.evaluate.diagnosis_result import CAVEAT
+from cadr.diagnosis.result import CAVEAT
 
 ROWS = 240
 

@@ -8,7 +8,7 @@ import pytest
 
 from cadr.cli.flags import add_flags, given
 from cadr.cli.main import Parser
-from cadr.data.option import option
+from cadr.utils.options import option
 
 
 @dataclass(frozen=True)

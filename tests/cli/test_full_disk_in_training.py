@@ -5,7 +5,7 @@ import pytest
 from cadr.cli.main import main
 from tests.cli.test_full_disk import room_for
 from tests.cli.test_train import TINY
-from tests.evaluate.own_runs import COLUMNS, NAMES, table, write_csv
+from tests.report.own_runs import COLUMNS, NAMES, table, write_csv
 
 
 @pytest.fixture

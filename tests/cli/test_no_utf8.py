@@ -5,8 +5,8 @@ import os
 import pytest
 
 from cadr.cli.main import main
-from tests.cli.test_own_data_mistakes import failed
-from tests.evaluate.own_runs import COLUMNS, TINY, write_csv, write_images
+from tests.cli.test_user_data_mistakes import failed
+from tests.report.own_runs import COLUMNS, TINY, write_csv, write_images
 
 NAME = os.fsdecode(b"m\xe4use")  # as Latin-1 has it
 WORDS = r"m\udce4use"

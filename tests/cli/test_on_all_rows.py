@@ -8,9 +8,9 @@ import pytest
 
 from cadr.cli.main import main
 from cadr.data import from_arrays
-from cadr.evaluate.diagnosis import diagnose
-from cadr.evaluate.report import write_report
-from tests.evaluate.reports import plain
+from cadr.diagnosis.diagnose import diagnose
+from cadr.report import write_report
+from tests.report.reports import plain
 
 RUN = ["--batch", "16", "--ratio", "4", "--evaluations", "2", "--model", "mlp", "--hidden", "16", "--device", "cpu"]
 TOLD = ["--target-prior", "1", "9"]  # nine in ten are of the class that one in ten is of

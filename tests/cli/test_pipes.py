@@ -7,10 +7,10 @@ import sys
 import pytest
 
 from cadr.cli.main import main
-from cadr.data.sources.blocks import Wanted, open_blocks
+from cadr.data.sources.prediction_reader import Wanted, open_blocks
 from cadr.errors import DataError
 from tests.data.loose import open_data
-from tests.evaluate.own_runs import write_csv, write_images
+from tests.report.own_runs import write_csv, write_images
 
 PATIENCE = 60  # seconds that a command may take, after which it waits for the pipe
 

@@ -6,9 +6,9 @@ import re
 import pytest
 from rich.console import Console
 
-from cadr.cli import progress, table
+from cadr.cli import progress, terminal_table
 from cadr.cli.progress import Pace, follow
-from cadr.train.report import duration
+from cadr.training.schedule import duration
 
 TIMING = {"seconds": 1.0, "steps_per_second": 4.0}
 RECORDS = [
@@ -99,5 +99,5 @@ def test_nothing_is_said_of_the_time_left_where_nothing_is_known():
 
 
 def test_a_table_without_a_terminal_is_aligned_text(capsys):
-    table.show_table(["row", "figure"], [["a", "1.50 ± 0.1"], ["bcd", "–"]], title="t")
+    terminal_table.show_table(["row", "figure"], [["a", "1.50 ± 0.1"], ["bcd", "–"]], title="t")
     assert capsys.readouterr().out == "t\nrow      figure\n---  ----------\na    1.50 ± 0.1\nbcd           –\n"

@@ -27,7 +27,12 @@ def test_a_row_takes_what_it_shares_and_overrides_it(recipe):
     cadr, cai, _ = read_rows(recipe)
     shared = {"data": "digits", "protocol": "longtail", "n_max": 20, "gamma": 20, "steps": 10}
     assert cadr.values == shared | {"algorithm": "cadr", "weight_decay": 5e-4}
-    assert (cadr.published, cadr.published_sd, cadr.tables, cadr.setting) == (93.79, None, ("1", "2"), "small")
+    assert (cadr.published, cadr.published_sd, cadr.tables, cadr.setting) == (
+        93.79,
+        None,
+        ("1", "2"),
+        "small",
+    )
     assert cai.values == shared | {"algorithm": "cai", "beta": 1.0, "weight_decay": 1e-3}
     assert cai.published_sd == 0.5
     assert read_recipe(f"{recipe}:small-cai") == cai.values

@@ -4,7 +4,7 @@ import pytest
 
 from cadr.cli.main import main
 from tests.data.loose import open_data
-from tests.evaluate.own_runs import TINY, write_images
+from tests.report.own_runs import TINY, write_images
 
 
 @pytest.fixture

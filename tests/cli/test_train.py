@@ -249,7 +249,7 @@ def test_a_stopped_run_that_is_no_longer_finite_does_not_claim_to_be_saved(tmp_p
         if step.done == 20:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr("cadr.train.step.Step._refresh", interrupted)  # between two steps, far from any record
+    monkeypatch.setattr("cadr.training.step.Step._refresh", interrupted)  # between two steps, far from any record
     out = tmp_path / "run"
     assert main([*DIGITS, "--out", str(out), "--lr", "1e30", "--steps", "1000", "--log-every", "500"]) == 2
     output, error = capsys.readouterr()
@@ -264,7 +264,7 @@ def test_a_run_stopped_while_it_opens_its_data_does_not_claim_to_be_saved(tmp_pa
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("cadr.train.loop.prepare", interrupted)
+        patch.setattr("cadr.training.loop.prepare", interrupted)
         assert main([*DIGITS, "--out", str(tmp_path / "run")]) == INTERRUPTED
     assert "Stopped before anything was saved. The same command starts again." in capsys.readouterr().out
     assert main([*DIGITS, "--out", str(tmp_path / "run")]) == 0

@@ -3,8 +3,8 @@
 import pytest
 
 from cadr.cli.main import main
-from cadr.data.sources import blocks
-from tests.evaluate.own_runs import TINY, image_run, write_images
+from cadr.data.sources import prediction_reader
+from tests.report.own_runs import TINY, image_run, write_images
 
 COMMANDS = {
     "data show": lambda data, out: ["data", "show", data],
@@ -52,7 +52,7 @@ def test_evaluate_names_them(tmp_path, capsys):
 
 @pytest.mark.parametrize("first", ["first", "last"])
 def test_predict_reads_on_to_name_all_and_leaves_what_was_there(first, squares, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(blocks, "IMAGES", 4)
+    monkeypatch.setattr(prediction_reader, "IMAGES", 4)
     write_images(tmp_path / "new", 18)
     broken = [tmp_path / "new" / f"{i:03}.png" for i in ((1, 2, 9, 17) if first == "first" else (16, 17))]
     for path in broken:

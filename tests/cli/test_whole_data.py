@@ -3,7 +3,7 @@
 import pytest
 
 from cadr.cli.main import main
-from tests.evaluate.own_runs import TINY, write_csv
+from tests.report.own_runs import TINY, write_csv
 
 WHOLE = [[float(i), float(i % 3), "yes" if i % 2 else "no"] for i in range(12)]
 

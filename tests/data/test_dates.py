@@ -10,13 +10,13 @@ import pytest
 
 from cadr.cli.main import main
 from cadr.data.sources import table
-from cadr.data.sources.blocks import Wanted, open_blocks
 from cadr.data.sources.columns import Column
 from cadr.data.sources.dates import as_days, like_a_date
+from cadr.data.sources.prediction_reader import Wanted, open_blocks
 from cadr.errors import DataError
-from cadr.train.prepare import fingerprint
+from cadr.training.prepare import fingerprint
 from tests.data.loose import open_data
-from tests.evaluate.own_runs import write_csv
+from tests.report.own_runs import write_csv
 
 N = 120
 DAY = timedelta(days=1)

@@ -9,7 +9,7 @@ import pytest
 from cadr.data.benchmarks import download
 from cadr.data.benchmarks.container import ChecksumError
 from cadr.data.benchmarks.download import DownloadError
-from cadr.data.benchmarks.known import KNOWN, Download, Known
+from cadr.data.benchmarks.registry import KNOWN, Download, Known
 
 CONTENT = bytes(range(256)) * 20_000
 

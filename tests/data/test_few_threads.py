@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cadr.data.sources.images import decode_all
-from tests.evaluate.own_runs import write_images
+from tests.report.own_runs import write_images
 
 
 @pytest.mark.parametrize("allowed", [0, 1])

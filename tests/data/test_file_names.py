@@ -6,11 +6,11 @@ import pytest
 from PIL import Image
 
 from cadr.cli.main import main
-from cadr.data.reason import shown
-from cadr.data.sources.blocks import Wanted, open_blocks
+from cadr.data.sources.prediction_reader import Wanted, open_blocks
 from cadr.errors import DataError
+from cadr.utils.text import shown
 from tests.data.loose import open_data
-from tests.evaluate.own_runs import TINY, read_csv, write_csv, write_images
+from tests.report.own_runs import TINY, read_csv, write_csv, write_images
 
 
 def photos(folder, *names):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from cadr.data import memory
-from cadr.data.sources import images, sign_of_life
+from cadr.data.sources import images
 from cadr.data.sources.images import ImageError, decode, decode_all
+from cadr.utils import memory, progress
 from tests.data.writers import write_image
 
 NOISE = np.random.default_rng(0).integers(0, 256, (48, 64, 3), np.uint8)
@@ -116,8 +116,8 @@ def test_16_bits_of_grey_are_scaled(most, tmp_path):
 @pytest.mark.parametrize(("terminal", "seconds"), [(True, 0.0), (True, 60.0), (False, 0.0)])
 def test_a_terminal_sees_how_far_reading_is(terminal, seconds, tmp_path, monkeypatch, capsys):
     files = [write_image(tmp_path / f"{i}.png", NOISE) for i in range(3)]
-    monkeypatch.setattr(sign_of_life, "SECONDS", seconds)
-    monkeypatch.setattr(sign_of_life, "PAUSE", 0.0)
+    monkeypatch.setattr(progress, "SECONDS", seconds)
+    monkeypatch.setattr(progress, "PAUSE", 0.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     decode_all(files)
     said = capsys.readouterr()

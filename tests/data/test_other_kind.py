@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cadr.data.sources.blocks import PredictionDataError, Wanted, open_blocks
 from cadr.data.sources.columns import Column
+from cadr.data.sources.prediction_reader import PredictionDataError, Wanted, open_blocks
 from tests.data.writers import write_image
 
 IMAGES = np.zeros((2, 8, 6, 3), np.uint8)

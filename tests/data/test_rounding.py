@@ -8,13 +8,13 @@ import pytest
 from cadr.cli.main import main
 from cadr.data import from_arrays
 from cadr.data.sources import table
-from cadr.data.sources.blocks import Wanted, open_blocks
 from cadr.data.sources.columns import Column
+from cadr.data.sources.prediction_reader import Wanted, open_blocks
 from cadr.data.sources.rounding import merges
 from cadr.errors import DataError
-from cadr.train.prepare import fingerprint
+from cadr.training.prepare import fingerprint
 from tests.data.loose import open_data
-from tests.evaluate.own_runs import TINY, read_csv, write_csv
+from tests.report.own_runs import TINY, read_csv, write_csv
 
 N = 60
 EPOCH = 1_700_000_000_000

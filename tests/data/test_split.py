@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from cadr.data.split import SplitError
-from cadr.data.whole import WriteError
 from cadr.errors import ProtocolError
+from cadr.utils.atomic_write import WriteError
 from tests.data.loose import PROTOCOLS, Pool, Split, apply, make_split, open_data
 
 

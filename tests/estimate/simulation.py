@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from cadr.estimate import robust
+from cadr.estimate import aipw
 from cadr.estimate.propensity import class_propensity
 
 CLASSES, ROWS = 5, 20_000
@@ -21,7 +21,7 @@ CENTRES = 1.5 * np.arange(CLASSES)
 PROPENSITY = 0.5 * 50.0 ** (-np.arange(CLASSES) / (CLASSES - 1))
 NO_PROPENSITY = np.full(CLASSES, PROPENSITY.mean())  # wrong: as if labels were missing completely at random
 
-Estimator = Callable[["Draw"], robust.Risk]
+Estimator = Callable[["Draw"], aipw.Risk]
 
 
 def log_classifier(x):
@@ -58,7 +58,7 @@ class Draw:
     def risk(self, imputed, propensity):
         """AIPW; the propensity of a row whose label is missing is unknown, as it would be."""
         scores = np.where(self.missing, np.nan, propensity[self.y])
-        return robust.aipw(
+        return aipw.aipw(
             self.observed, torch.from_numpy(imputed), torch.from_numpy(self.missing), torch.from_numpy(scores)
         )
 
@@ -122,7 +122,7 @@ def true_loss(sample):
 
 def labelled_only(sample):
     observed = sample.observed[torch.from_numpy(~sample.missing)]
-    return robust.imputed(observed, observed, torch.zeros(len(observed)))
+    return aipw.imputed(observed, observed, torch.zeros(len(observed)))
 
 
 def estimated_propensity(sample):

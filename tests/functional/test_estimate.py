@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cadr import functional
+from cadr.estimate import aipw
 from cadr.estimate import propensity as ours
-from cadr.estimate import robust
 from tests.functional.problems import MODEST, close, prior, tensor
 from tests.oracles import risk
 from tests.oracles.softmax import Array
@@ -56,15 +56,15 @@ def test_risks_and_their_standard_errors(rows: int, seed: int):
     observed, imputed, missing, propensity = draws(seed, rows)
     o, i, m, p = (tensor(x) for x in (observed, imputed, missing, propensity))
     pairs = [
-        (robust.ipw(o, m, p), risk.ipw_rows(observed, missing, propensity)),
-        (robust.imputed(o, i, m), np.where(missing == 1.0, imputed, observed)),
-        (robust.aipw(o, i, m, p), risk.aipw_rows(observed, imputed, missing, propensity)),
+        (aipw.ipw(o, m, p), risk.ipw_rows(observed, missing, propensity)),
+        (aipw.imputed(o, i, m), np.where(missing == 1.0, imputed, observed)),
+        (aipw.aipw(o, i, m, p), risk.aipw_rows(observed, imputed, missing, propensity)),
     ]
     for found, contributions in pairs:
         close(found.value, contributions.mean(), rtol=1e-11)
         close(found.standard_error, risk.standard_error(contributions), rtol=1e-9)
-    close(robust.ipw(o, m, p).value, risk.ipw(observed, missing, propensity))
-    close(robust.imputed(o, i, m).value, risk.imputed_risk(observed, imputed, missing))
+    close(aipw.ipw(o, m, p).value, risk.ipw(observed, missing, propensity))
+    close(aipw.imputed(o, i, m).value, risk.imputed_risk(observed, imputed, missing))
     close(functional.aipw(o, i, m, p), risk.aipw(observed, imputed, missing, propensity))
 
 
@@ -77,8 +77,8 @@ def test_what_is_missing_may_hold_anything():
     i, m, p = torch.tensor(imputed, requires_grad=True), tensor(missing), tensor(np.where(gone, 0.0, propensity))
     value = functional.aipw(holes, i, m, p)
     close(value, expected)
-    close(robust.ipw(holes, m, p).value, risk.ipw(observed, missing, propensity))
-    close(robust.imputed(holes, i, m).value, risk.imputed_risk(observed, imputed, missing))
+    close(aipw.ipw(holes, m, p).value, risk.ipw(observed, missing, propensity))
+    close(aipw.imputed(holes, i, m).value, risk.imputed_risk(observed, imputed, missing))
     value.backward()
     assert holes.grad is not None
     assert i.grad is not None

@@ -5,7 +5,7 @@ import torch
 
 from cadr import functional
 from cadr.errors import DataError
-from cadr.estimate import robust
+from cadr.estimate import aipw
 
 LOGITS, PRIOR = torch.randn(6, 4, generator=torch.Generator().manual_seed(0)), torch.full((4,), 0.25)
 LABELS = torch.tensor([0, 1, 2, 3, 0, 1])
@@ -22,7 +22,7 @@ def test_a_risk_takes_one_number_per_row(wrong, shape):
         functional.aipw(*given)
     if wrong < 3:
         with pytest.raises(DataError, match="one number per row"):
-            robust.imputed(*given[:3])
+            aipw.imputed(*given[:3])
 
 
 def test_a_scalar_holds_for_every_row():

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from cadr.algorithms.base import Batch, Facts, State, check_belonging, check_choice, target_distribution
 from cadr.algorithms.imputation import Imputation
-from cadr.data.option import option
+from cadr.utils.options import option
 
 _SMALL = 1e-6  # keeps the ratio of target and P̂ finite
 

@@ -14,10 +14,10 @@ import torch
 from cadr.algorithms.base import Terms, check_range
 from cadr.algorithms.cadr import CADR, CAPCAI
 from cadr.algorithms.fixmatch import FixMatch
-from cadr.algorithms.imputation import Step
+from cadr.algorithms.imputation import Predictions
 from cadr.algorithms.rebalanced import Rebalanced
-from cadr.data.limits import VIEWS
-from cadr.data.option import option
+from cadr.utils.limits import VIEWS
+from cadr.utils.options import option
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Anchored(Rebalanced):
         super().__post_init__()
         check_range("labelled_views", self.labelled_views, 1, VIEWS)
 
-    def terms(self, step: Step) -> Terms:
+    def terms(self, step: Predictions) -> Terms:
         views = [step._replace(labelled=view) for view in step.labelled.chunk(self.labelled_views)]
         terms = super().terms(views[0])  # type: ignore[safe-super]  # a modifier comes before a whole method
         each = [terms["supervised"], *(self.supervised(view)["supervised"] for view in views[1:])]

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from cadr.data.limits import NUMBER, check_numbers
 from cadr.errors import ConfigError
 from cadr.estimate.prior import at_least_float32
+from cadr.utils.limits import NUMBER, check_numbers
 
 State = dict[str, Tensor]
 Terms = dict[str, Tensor]

@@ -18,17 +18,17 @@ from torch import Tensor
 
 from cadr.algorithms.base import Facts, State, Terms, check_choice, check_range
 from cadr.algorithms.class_aware import ClassAware, ClassAwareImputation, ClassAwarePropensity
-from cadr.algorithms.imputation import Step, Thresholded
-from cadr.data.option import option
+from cadr.algorithms.imputation import Predictions, Thresholded
 from cadr.estimate.propensity import class_propensity, class_weights
 from cadr.functional import Imputed, correction, cross_entropy, impute, predictions, thresholds
+from cadr.utils.options import option
 
 
 @dataclass(frozen=True)
 class CAP(ClassAwarePropensity, Thresholded):
     """Class-aware propensity: the labelled rows are corrected for the class marginal (Eq. 7)."""
 
-    def terms(self, step: Step) -> Terms:
+    def terms(self, step: Predictions) -> Terms:
         return self.supervised(step) | self.cap(step, self.marginal(step)) | self.unlabelled(step)
 
 
@@ -36,7 +36,7 @@ class CAP(ClassAwarePropensity, Thresholded):
 class CAI(ClassAwareImputation):
     """Class-aware imputation: rare classes get lower thresholds (Eq. 11)."""
 
-    def terms(self, step: Step) -> Terms:
+    def terms(self, step: Predictions) -> Terms:
         return self.supervised(step) | self.unlabelled(step)
 
 
@@ -44,7 +44,7 @@ class CAI(ClassAwareImputation):
 class CAPCAI(ClassAware):
     """Both, added: the paper's "w/o CADR"."""
 
-    def terms(self, step: Step) -> Terms:
+    def terms(self, step: Predictions) -> Terms:
         return self.supervised(step) | self.cap(step, self.marginal(step)) | self.unlabelled(step)
 
 
@@ -66,19 +66,19 @@ class CADR(ClassAware):
         check_choice("propensity", self.propensity, "paper", "class")
         check_range("propensity_floor", self.propensity_floor, 0.0, 1.0)
 
-    def terms(self, step: Step) -> Terms:
+    def terms(self, step: Predictions) -> Terms:
         if self.propensity == "class":
             return self.augmented(step)
         marginal = self.marginal(step)
         cap_cai = self.supervised(step) | self.cap(step, marginal) | self.unlabelled(step)
         return cap_cai | self.supplement(step, marginal)
 
-    def supplement(self, step: Step, marginal: Tensor) -> Terms:
+    def supplement(self, step: Predictions, marginal: Tensor) -> Terms:
         """(1 − 1/p) L_u on labelled rows, which in log form is minus CAP's correction at the predicted class."""
         imputed = self.impute_labelled(step)
         return {"supplement": -(imputed.mask * correction(marginal, imputed.labels, self.normaliser)).mean()}
 
-    def impute_labelled(self, step: Step) -> Imputed:
+    def impute_labelled(self, step: Predictions) -> Imputed:
         class_aware = self.supplement_threshold == "class_aware"
         limits = step.thresholds if class_aware else thresholds(step.prior, self.threshold, beta=0.0)
         return impute(predictions(step.labelled), limits)
@@ -90,7 +90,7 @@ class CADR(ClassAware):
         flag = {"labelled_in_stream": facts.labelled_in_stream}
         return super().init(facts) | {name: torch.tensor(float(value)) for name, value in (rows | flag).items()}
 
-    def augmented(self, step: Step) -> Terms:
+    def augmented(self, step: Predictions) -> Terms:
         """Imputed losses of all rows, plus the weighted error of the imputation on the labelled ones.
 
         Observed and imputed losses of a labelled row come from the same logits. From two views the difference has no

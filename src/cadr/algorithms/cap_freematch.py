@@ -15,9 +15,9 @@ from torch import Tensor
 from cadr.algorithms.base import State, Terms
 from cadr.algorithms.class_aware import ClassAwarePropensity
 from cadr.algorithms.freematch import FreeMatch
-from cadr.algorithms.imputation import Step
+from cadr.algorithms.imputation import Predictions
 from cadr.algorithms.resampling import Resampled
-from cadr.data.option import option
+from cadr.utils.options import option
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class CAPFreeMatch(ClassAwarePropensity, FreeMatch):
     def class_thresholds(self, state: State) -> Tensor:
         return super().class_thresholds({**state, "prior": state["prior"] / torch.exp(state["log_target"])})
 
-    def terms(self, step: Step) -> Terms:
+    def terms(self, step: Predictions) -> Terms:
         return FreeMatch.terms(self, step) | self.cap(step, self.marginal(step))
 
 

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from cadr.algorithms.base import Facts, State, Terms, check_choice, check_range, target_distribution
-from cadr.algorithms.imputation import Imputation, Step, Thresholded
-from cadr.data.option import option
+from cadr.algorithms.imputation import Imputation, Predictions, Thresholded
 from cadr.estimate.prior import log_marginal
 from cadr.functional import correction, thresholds
+from cadr.utils.options import option
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ class ClassAwarePropensity(Imputation):
         """A pseudo-inverse waits for the host, which a CUDA graph cannot record."""
         return self.form != "pinv"
 
-    def marginal(self, step: Step) -> Tensor:
+    def marginal(self, step: Predictions) -> Tensor:
         """log p̃ relative to the target: with the value of P̂ before this step, and the gradient of its batch."""
         return log_marginal(step.weak, step.state["prior"], self.form) - step.state["log_target"]
 
-    def cap(self, step: Step, marginal: Tensor) -> Terms:
+    def cap(self, step: Predictions, marginal: Tensor) -> Terms:
         return {"propensity": correction(marginal, step.labels, self.normaliser).mean()}
 
 

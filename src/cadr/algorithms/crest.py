@@ -16,9 +16,9 @@ from torch import Tensor
 
 from cadr.algorithms.alignment import align
 from cadr.algorithms.base import Batch, Facts, State, Terms, check_range
-from cadr.algorithms.imputation import Step, Thresholded
-from cadr.data.option import option
+from cadr.algorithms.imputation import Predictions, Thresholded
 from cadr.errors import ConfigError
+from cadr.utils.options import option
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class CReST(Thresholded):
         if not self.alpha > 0:
             raise ConfigError(f"alpha must be above 0, not {self.alpha:g}.")
 
-    def terms(self, step: Step) -> Terms:
+    def terms(self, step: Predictions) -> Terms:
         return self.supervised(step) | self.unlabelled(step)
 
     def enlarge(self, predicted: Tensor, facts: Facts) -> Tensor:

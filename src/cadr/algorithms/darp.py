@@ -29,10 +29,10 @@ from cadr.algorithms.base import (
     check_range,
     target_distribution,
 )
-from cadr.algorithms.imputation import Step, Thresholded
-from cadr.data.option import option
+from cadr.algorithms.imputation import Predictions, Thresholded
 from cadr.estimate.label_shift import label_shift
 from cadr.functional import predictions
+from cadr.utils.options import option
 
 _SMALL = 1e-6  # the published floor under probabilities
 _NEWTON, _AGAIN = 10, 3  # steps in the first turn and in later ones, which begin close to their end
@@ -80,10 +80,10 @@ class DARP(Thresholded):
     def predict(self, weak: Tensor, batch: Batch, state: State) -> Tensor:
         return torch.where(state["refining"] > 0, state["refined"][batch.index], predictions(weak))
 
-    def terms(self, step: Step) -> Terms:
+    def terms(self, step: Predictions) -> Terms:
         return self.supervised(step) | self.unlabelled(step)
 
-    def conclude(self, step: Step, state: State) -> State:
+    def conclude(self, step: Predictions, state: State) -> State:
         seen = store.remember(state["predictions"], step.batch.index, predictions(step.weak))
         return {**state, "predictions": seen}
 

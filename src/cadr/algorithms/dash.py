@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from cadr.algorithms.base import Batch, Facts, State, Terms, check_range
-from cadr.algorithms.imputation import Imputation, Step
+from cadr.algorithms.imputation import Imputation, Predictions
 from cadr.algorithms.mixing import one_hot
-from cadr.data.option import option
 from cadr.functional import cross_entropy, predictions
+from cadr.utils.options import option
 
 _EPOCHS = 1024  # of the published run
 _EVERYTHING = 500.0  # the published ρ while every row is used: no loss is as large
@@ -58,21 +58,21 @@ class DASH(Imputation):
         """A loss below ρ is a confidence above exp(−ρ)."""
         return torch.exp(-state["rho"].clamp(min=self.rho_min)).expand_as(state["prior"])
 
-    def terms(self, step: Step) -> Terms:
+    def terms(self, step: Predictions) -> Terms:
         return self.supervised(step) | self.unlabelled(step)
 
-    def targets(self, step: Step) -> Tensor:
+    def targets(self, step: Predictions) -> Tensor:
         hard = one_hot(step.imputed.labels, step.predicted)
         return torch.where(step.seen["rho"] > self.rho_min, predictions(step.weak / self.temperature), hard)
 
-    def unlabelled(self, step: Step) -> Terms:
+    def unlabelled(self, step: Predictions) -> Terms:
         used, rows = step.imputed.mask, self.losses(step)
         return {"unlabelled": self.lambda_u * (used * rows).sum() / used.sum().clamp(min=1.0)}
 
-    def losses(self, step: Step) -> Tensor:
+    def losses(self, step: Predictions) -> Tensor:
         return cross_entropy(step.strong, self.targets(step))
 
-    def conclude(self, step: Step, state: State) -> State:
+    def conclude(self, step: Predictions, state: State) -> State:
         begin, end, now = state["measured_from"], state["warm_up_ends"], step.batch.step
         share = torch.where((now >= begin) & (now < end), 1.0 / (end - begin), 0.0)
         return {**state, "rho_start": state["rho_start"] + share * self.losses(step).detach().mean()}

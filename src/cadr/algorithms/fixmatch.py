@@ -7,8 +7,8 @@ from typing import ClassVar, Literal
 
 from cadr.algorithms.alignment import Aligned
 from cadr.algorithms.base import Terms
-from cadr.algorithms.imputation import Step, Thresholded
-from cadr.data.option import option
+from cadr.algorithms.imputation import Predictions, Thresholded
+from cadr.utils.options import option
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class FixMatch(Aligned, Thresholded):
 
     renamed: ClassVar[tuple[str, ...]] = ("prior",)
 
-    def terms(self, step: Step) -> Terms:
+    def terms(self, step: Predictions) -> Terms:
         return self.supervised(step) | self.unlabelled(step)
 
 

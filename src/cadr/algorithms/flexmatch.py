@@ -9,8 +9,8 @@ from torch import Tensor
 
 from cadr.algorithms import store
 from cadr.algorithms.base import Facts, State, Terms
-from cadr.algorithms.imputation import Step, Thresholded
-from cadr.data.option import option
+from cadr.algorithms.imputation import Predictions, Thresholded
+from cadr.utils.options import option
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class FlexMatch(Thresholded):
         rivals = counts if self.threshold_warm_up else counts[1:]
         return counts[1:] / rivals.amax().clamp(min=1.0)
 
-    def terms(self, step: Step) -> Terms:
+    def terms(self, step: Predictions) -> Terms:
         return self.supervised(step) | self.unlabelled(step)
 
-    def conclude(self, step: Step, state: State) -> State:
+    def conclude(self, step: Predictions, state: State) -> State:
         """Confident by the fixed threshold, whatever the class's own is."""
         before, index = state["selected"], step.batch.index
         confident = step.predicted.amax(1) > self.threshold

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from cadr.algorithms.base import Batch, Facts, State, Terms
-from cadr.algorithms.imputation import Imputation, Step
+from cadr.algorithms.imputation import Imputation, Predictions
 from cadr.algorithms.mixing import one_hot
-from cadr.data.option import option
 from cadr.estimate.prior import uniform_prior
 from cadr.functional import predictions, thresholds
+from cadr.utils.options import option
 
 _SMALL = 1e-12  # the published floor under a logarithm
 
@@ -47,10 +47,10 @@ class FreeMatch(Imputation):
     def class_thresholds(self, state: State) -> Tensor:
         return state["confidence"] * thresholds(state["prior"], 1.0, beta=1.0)
 
-    def terms(self, step: Step) -> Terms:
+    def terms(self, step: Predictions) -> Terms:
         return self.supervised(step) | self.unlabelled(step) | self.fairness(step)
 
-    def fairness(self, step: Step) -> Terms:
+    def fairness(self, step: Predictions) -> Terms:
         """Minus the cross-entropy between P̂ and the used strong views' mean, each over its histogram of classes."""
         strong, used = step.strong.softmax(1), step.imputed.mask.unsqueeze(1)
         found = (used * one_hot(strong.argmax(1), strong)).sum(0)

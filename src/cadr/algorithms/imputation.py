@@ -20,12 +20,12 @@ from cadr.algorithms.base import (
     check_range,
     forward,
 )
-from cadr.data.option import option
 from cadr.estimate.prior import uniform_prior, update_prior
 from cadr.functional import Imputed, cross_entropy, impute, predictions, thresholds
+from cadr.utils.options import option
 
 
-class Step(NamedTuple):
+class Predictions(NamedTuple):
     """What is at hand when the terms of the objective are computed."""
 
     labelled: Tensor  # (B, C) logits, or those of several views, one after another
@@ -66,7 +66,7 @@ class Imputation(Algorithm):
         predicted = self.predict(weak, batch, seen)
         imputed = self.impute(predicted, limits, seen)
         prior = seen["prior"]
-        step = Step(labelled, batch.labels, weak, strong, batch, state, seen, prior, limits, predicted, imputed)
+        step = Predictions(labelled, batch.labels, weak, strong, batch, state, seen, prior, limits, predicted, imputed)
         return Output(self.terms(step), self.conclude(step, seen), imputed.labels, imputed.mask, limits, prior)
 
     def observe(self, weak: Tensor, batch: Batch, state: State) -> State:
@@ -85,22 +85,22 @@ class Imputation(Algorithm):
         return impute(predicted, limits)
 
     @abstractmethod
-    def terms(self, step: Step) -> Terms:
+    def terms(self, step: Predictions) -> Terms:
         """The named terms whose sum is the objective."""
 
-    def conclude(self, step: Step, state: State) -> State:
+    def conclude(self, step: Predictions, state: State) -> State:
         """The state that the next step begins with: `state` and what is remembered of this step's outcome."""
         return state
 
-    def supervised(self, step: Step) -> Terms:
+    def supervised(self, step: Predictions) -> Terms:
         return {"supervised": cross_entropy(step.labelled, step.labels).mean()}
 
-    def unlabelled(self, step: Step) -> Terms:
+    def unlabelled(self, step: Predictions) -> Terms:
         """Mean over all rows, used or not: a batch of few confident rows must weigh little."""
         losses = cross_entropy(step.strong, self.targets(step))
         return {"unlabelled": self.lambda_u * (step.imputed.mask * losses).mean()}
 
-    def targets(self, step: Step) -> Tensor:
+    def targets(self, step: Predictions) -> Tensor:
         """What strong views are taught: classes, or probabilities."""
         return step.imputed.labels
 
@@ -120,5 +120,5 @@ class Thresholded(Imputation):
     def class_thresholds(self, state: State) -> Tensor:
         return thresholds(state["prior"], self.threshold, beta=0.0)
 
-    def targets(self, step: Step) -> Tensor:
+    def targets(self, step: Predictions) -> Tensor:
         return step.imputed.labels if self.pseudo_labels == "hard" else step.predicted

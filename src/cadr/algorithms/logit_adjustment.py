@@ -13,10 +13,10 @@ import torch
 from cadr.algorithms.base import Facts, State, Terms
 from cadr.algorithms.cadr import CADR
 from cadr.algorithms.fixmatch import FixMatch
-from cadr.algorithms.imputation import Step
+from cadr.algorithms.imputation import Predictions
 from cadr.algorithms.rebalanced import Rebalanced
-from cadr.data.option import option
 from cadr.functional import cross_entropy
+from cadr.utils.options import option
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class LogitAdjusted(Rebalanced):
         frequencies = (counts / counts.sum()).clamp(min=torch.finfo(torch.float32).tiny)
         return {**super().init(facts), "adjustment": self.tau * frequencies.log()}
 
-    def supervised(self, step: Step) -> Terms:
+    def supervised(self, step: Predictions) -> Terms:
         return {"supervised": cross_entropy(step.labelled + step.state["adjustment"], step.labels).mean()}
 
 

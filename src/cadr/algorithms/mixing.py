@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cadr.data import draw
+from cadr.utils import random_numbers
 
 
 def one_hot(labels: Tensor, like: Tensor) -> Tensor:
@@ -27,10 +27,10 @@ def mixup(inputs: Tensor, targets: Tensor, key: Tensor, alpha: float) -> tuple[T
     if alpha == 0:
         return inputs, targets
     n = len(inputs)
-    by_share, by_partner = draw.split(key, 2)
-    drawn = draw.beta(by_share, alpha, alpha, n)
+    by_share, by_partner = random_numbers.split(key, 2)
+    drawn = random_numbers.beta(by_share, alpha, alpha, n)
     share = torch.maximum(drawn, 1 - drawn)
-    partner = draw.permutation(by_partner, n)
+    partner = random_numbers.permutation(by_partner, n)
     return _mix(inputs, partner, share), _mix(targets, partner, share)
 
 

@@ -20,9 +20,9 @@ from cadr.algorithms.base import (
     linear_ramp,
     untracked,
 )
-from cadr.data.option import option
 from cadr.estimate.prior import uniform_prior, update_prior
 from cadr.functional import cross_entropy, predictions
+from cadr.utils.options import option
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from cadr.algorithms import store
 from cadr.algorithms.base import Batch, Facts, State, Terms, check_range
-from cadr.algorithms.imputation import Step, Thresholded
-from cadr.data.option import option
+from cadr.algorithms.imputation import Predictions, Thresholded
 from cadr.functional import predictions
+from cadr.utils.options import option
 
 _SMALL = 1e-12  # under a division; far below the share of a class that anything is predicted to be
 
@@ -74,7 +74,7 @@ class PRG(Thresholded):
         guided = predicted * self.guidance(state)[classes]
         return guided / guided.sum(1, keepdim=True).clamp(min=torch.finfo(guided.dtype).tiny)
 
-    def terms(self, step: Step) -> Terms:
+    def terms(self, step: Predictions) -> Terms:
         return self.supervised(step) | self.unlabelled(step)
 
 
@@ -92,5 +92,5 @@ class PRGLast(PRG):
         rectified = self.rectify(predicted, last.clamp(min=0), state)
         return torch.where((last != store.NOTHING).unsqueeze(1), rectified, predicted)
 
-    def conclude(self, step: Step, state: State) -> State:
+    def conclude(self, step: Predictions, state: State) -> State:
         return self.track(step.weak, step.batch, state)

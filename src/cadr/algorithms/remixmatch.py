@@ -33,10 +33,10 @@ from cadr.algorithms.base import (
     untracked,
 )
 from cadr.algorithms.mixing import as_views_lie, mixup, one_hot, sharpen
-from cadr.data.limits import VIEWS
-from cadr.data.option import option
 from cadr.estimate.prior import uniform_prior, update_prior
 from cadr.functional import cross_entropy, predictions
+from cadr.utils.limits import VIEWS
+from cadr.utils.options import option
 
 _TURNS = 4
 _WINDOW = 128  # batches over which predictions are averaged

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from cadr.algorithms.cadr import CADR
 from cadr.algorithms.fixmatch import FixMatch
 from cadr.algorithms.rebalanced import Rebalanced
-from cadr.data.option import option
+from cadr.utils.options import option
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from torch import Tensor
 from cadr.algorithms.base import Facts, State, Terms, check_choice, check_range
 from cadr.algorithms.cadr import CADR
 from cadr.algorithms.fixmatch import FixMatch
-from cadr.algorithms.imputation import Step
+from cadr.algorithms.imputation import Predictions
 from cadr.algorithms.rebalanced import Rebalanced
-from cadr.data.option import option
 from cadr.functional import cross_entropy
+from cadr.utils.options import option
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Reweighted(Rebalanced):
         weights = torch.where(counts > 0, 1.0 / numbers, 0.0)
         return (len(counts) * weights / weights.sum()).to(torch.float32)
 
-    def supervised(self, step: Step) -> Terms:
+    def supervised(self, step: Predictions) -> Terms:
         weights = step.state["class_weights"][step.labels]
         return {"supervised": (weights * cross_entropy(step.labelled, step.labels)).mean()}
 

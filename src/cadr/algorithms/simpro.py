@@ -21,12 +21,12 @@ import torch
 from torch import Tensor
 
 from cadr.algorithms.base import Batch, Facts, State, Terms, check_range
-from cadr.algorithms.imputation import Imputation, Step
+from cadr.algorithms.imputation import Imputation, Predictions
 from cadr.algorithms.mixing import one_hot
-from cadr.data.limits import VIEWS
-from cadr.data.option import option
 from cadr.estimate.prior import uniform_prior
 from cadr.functional import cross_entropy, predictions, thresholds
+from cadr.utils.limits import VIEWS
+from cadr.utils.options import option
 
 _SMALL = 1e-12  # the published floor under a logarithm
 
@@ -75,7 +75,7 @@ class SimPro(Imputation):
     def predict(self, weak: Tensor, batch: Batch, state: State) -> Tensor:
         return predictions(weak + self.adjustment(state["unlabelled_prior"]))
 
-    def terms(self, step: Step) -> Terms:
+    def terms(self, step: Predictions) -> Terms:
         """A labelled row weighs as much as an unlabelled one, however often either is drawn; or more, see above."""
         adjustment = self.adjustment(step.state["mixed_prior"])
         once = step.state["labels_per_row"] * (step.weak.shape[0] / step.labels.shape[0])
@@ -88,7 +88,7 @@ class SimPro(Imputation):
             "unlabelled": self.lambda_u * (step.imputed.mask.repeat(views) * unlabelled).mean(),
         }
 
-    def conclude(self, step: Step, state: State) -> State:
+    def conclude(self, step: Predictions, state: State) -> State:
         """Add up soft pseudo-labels and labels; at the end of a period they move the distributions."""
         soft = state["counted_unlabelled"] + (step.imputed.mask.unsqueeze(1) * step.predicted).sum(0)
         hard = state["counted_labelled"] + one_hot(step.labels, step.predicted).sum(0)

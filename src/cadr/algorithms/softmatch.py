@@ -14,9 +14,9 @@ from torch import Tensor
 
 from cadr.algorithms.alignment import Aligned
 from cadr.algorithms.base import Batch, Facts, State, Terms, check_range
-from cadr.algorithms.imputation import Step
-from cadr.data.option import option
+from cadr.algorithms.imputation import Predictions
 from cadr.functional import Imputed, predictions
+from cadr.utils.options import option
 
 
 @dataclass(frozen=True)
@@ -65,5 +65,5 @@ class SoftMatch(Aligned):
         variance = state["variance"].clamp(min=torch.finfo(below.dtype).tiny)
         return Imputed(predicted.argmax(1), torch.exp(-0.5 * (self.n_sigma * below) ** 2 / variance))
 
-    def terms(self, step: Step) -> Terms:
+    def terms(self, step: Predictions) -> Terms:
         return self.supervised(step) | self.unlabelled(step)

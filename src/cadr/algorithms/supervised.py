@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 
 from cadr.algorithms.base import Algorithm, Batch, Facts, Model, Output, State, check_range, forward
-from cadr.data.option import option
 from cadr.estimate.prior import uniform_prior, update_prior
 from cadr.functional import cross_entropy, impute, predictions
+from cadr.utils.options import option
 
 
 @dataclass(frozen=True)

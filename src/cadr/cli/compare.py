@@ -86,11 +86,11 @@ def _algorithms(parser: Parser, arguments: list[str]) -> dict[str, type[Any]]:
 
 def run(namespace: Namespace) -> int:
     from cadr.cli.main import INTERRUPTED
-    from cadr.cli.own_comparison import OnAllRows, columns, on_all_rows, sentences
     from cadr.cli.run_flags import stem
     from cadr.cli.runs import Job, finish
     from cadr.cli.shared_flags import not_concerned
-    from cadr.train.judged import caution_about_differences, examples_judged
+    from cadr.cli.user_comparison import OnAllRows, columns, on_all_rows, sentences
+    from cadr.training.accuracy_notes import caution_about_differences, examples_judged
 
     configs, chosen = read_configs(namespace)
     for words in [*not_concerned(namespace), *chosen]:
@@ -131,10 +131,10 @@ def read_configs(namespace: Namespace) -> tuple[list[tuple[str, Any]], list[str]
     """
     from dataclasses import fields
 
-    from cadr.cli.own_data import complete
     from cadr.cli.recipe_file import is_recipe
     from cadr.cli.run_flags import read_flat
     from cadr.cli.shared_flags import told
+    from cadr.cli.user_data import complete
     from cadr.config import CHOICES, Config, Training
 
     flat = read_flat(namespace)
@@ -161,8 +161,8 @@ def show(
 ) -> None:
     """The table, with `more` columns, and what it means; every run is judged on so many examples, if that is known."""
     from cadr.cli.comparison import meaning, table
-    from cadr.cli.table import show_table
-    from cadr.train.judged import zero_recall
+    from cadr.cli.terminal_table import show_table
+    from cadr.training.accuracy_notes import zero_recall
 
     columns, lines = table(results, baseline, more)
     n, steps = len(results[baseline]), results[baseline][0]["steps"]

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from cadr.train.judged import UNKNOWN
-from cadr.train.result import quoted_of
+from cadr.training.accuracy_notes import UNKNOWN
+from cadr.training.result import quoted_of
 
 Results = Mapping[str, Sequence[dict[str, Any]]]
 """Method -> its results (result.json), one per seed, in the same order of seeds for every method."""

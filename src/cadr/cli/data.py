@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cadr.cli.flags import add_flags, given
 from cadr.cli.source_flags import add_root, add_source, open_source
-from cadr.cli.table import fancy, show_table
+from cadr.cli.terminal_table import fancy, show_table
 from cadr.errors import DataError, ProtocolError
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cadr.cli.source_flags import add_source, open_source
-from cadr.cli.table import fancy, show_table
+from cadr.cli.terminal_table import fancy, show_table
 
 if TYPE_CHECKING:
     from cadr.cli.main import Subparsers
-    from cadr.evaluate.diagnosis_result import Diagnosis
+    from cadr.diagnosis.result import Diagnosis
 
 
 def add(subparsers: Subparsers) -> None:
@@ -40,8 +40,8 @@ def add(subparsers: Subparsers) -> None:
 def run(namespace: Namespace) -> int:
     from cadr.data import Split, apply
     from cadr.data.description import column_warnings
+    from cadr.diagnosis.diagnose import diagnose
     from cadr.errors import ConfigError
-    from cadr.evaluate.diagnosis import diagnose
 
     if namespace.seed < 0:
         raise ConfigError(f"--seed: expected a whole number from 0, got {namespace.seed}")
@@ -67,7 +67,7 @@ def _draw(diagnosis: Diagnosis) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from cadr.evaluate.diagnosis_text import chart, class_table, closing
+    from cadr.diagnosis.text import chart, class_table, closing
 
     console = Console(highlight=False)
     console.print(Text(diagnosis.verdict, style="bold"))

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cadr.cli.table import show_table
-from cadr.words import counted
+from cadr.cli.terminal_table import show_table
+from cadr.utils.numbers_in_text import counted
 
 if TYPE_CHECKING:
     from cadr.cli.main import Subparsers
-    from cadr.evaluate.own_labels import OwnLabels
+    from cadr.inference.user_labels import UserLabels
 
 _WHERE = {
     "test": ("test example", ""),
@@ -34,10 +34,10 @@ def add(subparsers: Subparsers) -> None:
 
 
 def run(namespace: Namespace) -> int:
-    from cadr.evaluate.predictor import Predictor, read_calibration
-    from cadr.evaluate.run import judge
-    from cadr.train.input_spec import InputSpec
-    from cadr.train.judged import caution, caution_about_guess, over_classes, zero_recall
+    from cadr.inference.evaluation import judge
+    from cadr.inference.predictor import Predictor, read_calibration
+    from cadr.training.accuracy_notes import caution, caution_about_guess, over_classes, zero_recall
+    from cadr.training.signature import InputSpec
 
     own = _own_labels(namespace.folder)
     scores, run = judge(namespace.folder, None if own is None else own.pool, None, namespace.device)
@@ -63,13 +63,13 @@ def run(namespace: Namespace) -> int:
     return 0
 
 
-def _own_labels(folder: Path) -> OwnLabels | None:
-    from cadr.evaluate.own_labels import OwnLabels
-    from cadr.train.folder import RunFolder
-    from cadr.train.whereabouts import located
+def _own_labels(folder: Path) -> UserLabels | None:
+    from cadr.inference.user_labels import UserLabels
+    from cadr.training.data_location import located
+    from cadr.training.run_folder import RunFolder
 
     config = RunFolder.there(folder).config()
-    return None if config is None else OwnLabels.of(located(config, folder))
+    return None if config is None else UserLabels.of(located(config, folder))
 
 
 def class_table(scores: dict[str, Any], labels: Sequence[int]) -> tuple[list[str], list[list[str]]]:

@@ -32,7 +32,7 @@ def add(subparsers: Subparsers) -> None:
 
 
 def run(namespace: Namespace) -> int:
-    from cadr.export import export_run
+    from cadr.inference.export import export_run
 
     out = namespace.out or namespace.folder / "export"
     for path in export_run(namespace.folder, out, tuple(dict.fromkeys(namespace.formats))):

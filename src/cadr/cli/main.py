@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from cadr.cli.stopping import stopping_politely
+from cadr.cli.signals import stopping_politely
 from cadr.cli.streams import complain, make_writable, silence
 from cadr.errors import costs_a_sentence
 
@@ -41,7 +41,7 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        from cadr.data.reason import printable  # here, as it brings numpy along
+        from cadr.utils.text import printable  # here, as it brings numpy along
 
         self.exit(2, f"{self.prog}: {printable(message)}; see {self.prog} --help\n")
 
@@ -121,7 +121,7 @@ def _carry_out(arguments: list[str]) -> int:
 
 
 def _sentence(error: Exception) -> str:
-    from cadr.data.reason import printable
+    from cadr.utils.text import printable
 
     if isinstance(error, MemoryError | RuntimeError):
         return "there is not enough memory for this; a smaller batch, ratio or network, or fewer views, need less"

@@ -9,13 +9,13 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cadr.cli.table import show_table
-from cadr.data.reason import listed
-from cadr.words import counted
+from cadr.cli.terminal_table import show_table
+from cadr.utils.numbers_in_text import counted
+from cadr.utils.text import listed
 
 if TYPE_CHECKING:
     from cadr.cli.main import Subparsers
-    from cadr.evaluate.predict import Predicted
+    from cadr.inference.predict import Predicted
 
 
 def add(subparsers: Subparsers) -> None:
@@ -54,7 +54,7 @@ def add(subparsers: Subparsers) -> None:
 
 
 def run(namespace: Namespace) -> int:
-    from cadr.evaluate.predict import predict_file
+    from cadr.inference.predict import predict_file
 
     begun = time.perf_counter()
     found = predict_file(

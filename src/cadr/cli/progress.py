@@ -8,9 +8,9 @@ from collections.abc import Generator
 from contextlib import AbstractContextManager, closing, nullcontext
 from typing import Any
 
-from cadr.cli.table import fancy
-from cadr.data.reason import printable
-from cadr.train.report import duration
+from cadr.cli.terminal_table import fancy
+from cadr.training.schedule import duration
+from cadr.utils.text import printable
 
 Record = dict[str, Any]
 EVALUATION_SECONDS = 2.0  # between plain lines about evaluations: a run of seconds makes a hundred of them

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cadr.cli.recipe_file import FOLDER, Row, our_recipes, read_rows
-from cadr.cli.table import show_table
+from cadr.cli.terminal_table import show_table
 from cadr.errors import ConfigError
 
 if TYPE_CHECKING:

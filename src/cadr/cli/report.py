@@ -43,7 +43,7 @@ def add(subparsers: Subparsers) -> None:
 
 
 def run(namespace: Namespace) -> int:
-    from cadr.evaluate.report import write_report
+    from cadr.report import write_report
 
     options = {"device": namespace.device, "rows": namespace.rows, "to_label": namespace.to_label}
     problems = write_report(namespace.folders, namespace.out, **options)

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 import torch
 
 from cadr.cli.progress import follow
-from cadr.cli.stopping import stopping_politely
+from cadr.cli.signals import stopping_politely
 from cadr.config import Config
 from cadr.errors import TrainingError, costs_a_sentence
-from cadr.train import train
-from cadr.train.interrupt import Deferred
-from cadr.train.result import quoted_of
+from cadr.training import train
+from cadr.training.interrupt import Deferred
+from cadr.training.result import quoted_of
 
 Result = dict[str, Any]
 

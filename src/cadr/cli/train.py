@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cadr.cli.main import Parser, Subparsers
-    from cadr.cli.own_data import Settled
+    from cadr.cli.user_data import Settled
 
 _DESCRIPTION = """\
 Train on half-labelled data, or on a benchmark whose labels a protocol takes away.
@@ -50,15 +50,21 @@ def _prepare(parser: Parser, arguments: list[str]) -> None:
 
 def run(namespace: Namespace) -> int:
     from cadr.cli.main import INTERRUPTED
-    from cadr.cli.own_data import Settled, settle
     from cadr.cli.progress import follow
     from cadr.cli.recipe_file import is_recipe
     from cadr.cli.run_flags import default_out, read_flat
+    from cadr.cli.user_data import Settled, settle
     from cadr.config import Config
-    from cadr.train import train
-    from cadr.train.input_spec import InputSpec
-    from cadr.train.judged import better_guess, caution, caution_about_guess, examples_judged, last_evaluation
-    from cadr.train.result import quoted_of
+    from cadr.training import train
+    from cadr.training.accuracy_notes import (
+        better_guess,
+        caution,
+        caution_about_guess,
+        examples_judged,
+        last_evaluation,
+    )
+    from cadr.training.result import quoted_of
+    from cadr.training.signature import InputSpec
 
     flat = read_flat(namespace)
     config = Config.from_dict(flat)
@@ -89,19 +95,19 @@ def run(namespace: Namespace) -> int:
 
 def _on_all_rows(settled: Settled, out: Path) -> list[str]:
     """What the labels of somebody's own data say of all rows, which those held out do not show."""
-    from cadr.evaluate.own_labels import OwnLabels
-    from cadr.evaluate.predictor import Predictor
-    from cadr.train.judged import last_evaluation
+    from cadr.inference.predictor import Predictor
+    from cadr.inference.user_labels import UserLabels
+    from cadr.training.accuracy_notes import last_evaluation
 
     config = settled.config
-    labels = OwnLabels.of(config, settled.pool, settled.diagnosis)
+    labels = UserLabels.of(config, settled.pool, settled.diagnosis)
     if labels is None:
         return []
     return labels.words(Predictor.load(out, device=config.training.device), last_evaluation(out))
 
 
 def _stopped(out: Path) -> str:
-    from cadr.train import checkpoint
+    from cadr.training import checkpoint
 
     if not (out / checkpoint.CURRENT).is_dir():
         return "Stopped before anything was saved. The same command starts again."
@@ -122,8 +128,8 @@ def _check_free(out: Path) -> None:
 
 def summary(result: dict[str, Any]) -> str:
     """The headline of a finished run; of a benchmark with the numbers it could be mistaken for beside it."""
-    from cadr.train.judged import over_classes, zero_recall
-    from cadr.train.result import quoted_of
+    from cadr.training.accuracy_notes import over_classes, zero_recall
+    from cadr.training.result import quoted_of
 
     accuracy = quoted_of(result)
     if accuracy is None:

@@ -6,17 +6,17 @@ import dataclasses
 from pathlib import Path
 
 from cadr.data.benchmarks import BENCHMARKS, open_benchmark
-from cadr.data.home import at_home
 from cadr.data.pool import Pool
 from cadr.data.protocols import PROTOCOLS, Protocol
 from cadr.data.sources.arrays import from_arrays, open_npy, open_npz
 from cadr.data.sources.csv_file import CSV_SUFFIXES
-from cadr.data.sources.door import check_kind, check_name
 from cadr.data.sources.folder import open_folder
 from cadr.data.sources.images import resize_all
+from cadr.data.sources.input_checks import check_kind, check_name
 from cadr.data.sources.table import open_csv, open_parquet
 from cadr.data.split import Split, apply, make_split
 from cadr.errors import DataError
+from cadr.utils.paths import expand_home
 
 __all__ = [
     "BENCHMARKS",
@@ -64,10 +64,10 @@ def _open(
 ) -> Pool:
     if spec in BENCHMARKS:
         return _resized(open_benchmark(str(spec), root), image_size)
-    path = at_home(spec)
+    path = expand_home(spec)
     if not path.exists():
         raise DataError(f"{spec} is neither a file or folder nor a benchmark ({', '.join(BENCHMARKS)})")
-    beside = None if labels is None else at_home(labels)
+    beside = None if labels is None else expand_home(labels)
     for given in (path, beside):
         if given is not None:
             check_name(given)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cadr.data.sources.columns import Column, in_words
-from cadr.data.sources.telling import telling_in_words
+from cadr.data.sources.label_leakage import telling_in_words
 from cadr.data.sources.unread_dates import unread_dates
 
 if TYPE_CHECKING:

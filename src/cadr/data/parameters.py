@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cadr.data.rows import Indices, Selection
+from cadr.data.selection import Indices, Selection
 from cadr.errors import ProtocolError
 
 

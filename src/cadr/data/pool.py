@@ -12,11 +12,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cadr.data.contents import contents_hash
 from cadr.data.description import describe
-from cadr.data.reason import listed
+from cadr.data.fingerprint import contents_hash
 from cadr.data.sources.columns import Column
 from cadr.errors import DataError
+from cadr.utils.text import listed
 
 MISSING = -1
 CHUNK = 1 << 22  # bytes looked at together, so that a memory-mapped array of any size is checked in little memory

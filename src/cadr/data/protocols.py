@@ -13,10 +13,10 @@ from typing import ClassVar
 import numpy as np
 
 from cadr.data import profile, shuffle
-from cadr.data.option import option
 from cadr.data.parameters import Protocol
-from cadr.data.rows import CLASSES, COINS, ROWS, Indices, Selection, beside, first, from_every_row, sizes
+from cadr.data.selection import CLASSES, COINS, ROWS, Indices, Selection, beside, first, from_every_row, sizes
 from cadr.errors import ProtocolError
+from cadr.utils.options import option
 
 __all__ = ["PROTOCOLS", "Protocol", "Selection"]
 

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from cadr.data.benchmarks import BENCHMARKS
 from cadr.data.pool import MISSING, Pool
 from cadr.data.protocols import Protocol
-from cadr.data.reason import reason
-from cadr.data.rows import held_out as held_out_rows
-from cadr.data.whole import whole
+from cadr.data.selection import held_out as held_out_rows
 from cadr.errors import DataError
+from cadr.utils.atomic_write import atomic_write
+from cadr.utils.text import reason
 
 Indices = NDArray[np.int64]
 
@@ -61,7 +61,7 @@ class Split:
 
     def write(self, path: str | Path) -> None:
         """Write the file whole or not at all."""
-        with whole(Path(path)) as new:
+        with atomic_write(Path(path)) as new:
             new.write_text(json.dumps({**self._content(), "sha256": self.sha256}) + "\n", encoding="utf-8")
 
     @staticmethod

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from cadr.estimate.propensity import class_propensity, class_weights, effective_sample_size
-from cadr.words import counted
+from cadr.utils.numbers_in_text import counted
 
 BINS = 15
 FOLDS = 5

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from cadr.errors import ConfigError
-from cadr.models.parts import Residual, Unit, activate, batch_norm, channels_last, conv
+from cadr.models.layers import Residual, Unit, activate, batch_norm, channels_last, conv
 
 _SMALLEST = 3  # pixels: less does not survive the stem
 

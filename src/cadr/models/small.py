@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from cadr.data.limits import check_numbers
-from cadr.data.option import option
 from cadr.errors import ConfigError
-from cadr.models.parts import SLOPE, batch_norm, channels_last, conv, head
+from cadr.models.layers import SLOPE, batch_norm, channels_last, conv, head
+from cadr.utils.limits import check_numbers
+from cadr.utils.options import option
 
 # A small net sees hundreds of steps, not hundreds of thousands: statistics that follow within tens of steps.
 _SMALL_BN_MOMENTUM = 0.1

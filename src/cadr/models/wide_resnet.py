@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from cadr.data.limits import check_numbers
-from cadr.data.option import option
 from cadr.errors import ConfigError
-from cadr.models.parts import Residual, Unit, channels_last, conv
+from cadr.models.layers import Residual, Unit, channels_last, conv
+from cadr.utils.limits import check_numbers
+from cadr.utils.options import option
 
 _WIDEST = 2**7  # the published factors go up to 10
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from cadr.data.benchmarks.cifar import CIFAR10, CIFAR100, open_cifar
 from cadr.data.benchmarks.digits import digits
 from cadr.data.benchmarks.fashion_mnist import open_fashion_mnist
-from cadr.data.benchmarks.known import KNOWN, Place
 from cadr.data.benchmarks.mini_imagenet import open_mini_imagenet
+from cadr.data.benchmarks.registry import KNOWN, Place
 from cadr.data.benchmarks.stl10 import open_stl10
-from cadr.data.home import at_home
 from cadr.data.pool import Pool
 from cadr.errors import DataError
+from cadr.utils.paths import expand_home
 
 __all__ = ["BENCHMARKS", "data_root", "find", "open_benchmark"]
 
@@ -33,7 +33,7 @@ class NotThereError(DataError):
 
 
 def data_root(root: str | Path | None = None) -> Path:
-    return at_home(root or os.environ.get("CADR_DATA") or "data")
+    return expand_home(root or os.environ.get("CADR_DATA") or "data")
 
 
 def find(name: str, root: str | Path | None = None) -> list[Place]:

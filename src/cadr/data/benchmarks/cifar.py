@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cadr.data.benchmarks.cifar_names import CIFAR10_NAMES, CIFAR100_NAMES
 from cadr.data.benchmarks.container import ChecksumError, Member, members
-from cadr.data.benchmarks.known import Place
+from cadr.data.benchmarks.registry import Place
 from cadr.data.benchmarks.unpickle import unpickle
 from cadr.data.pool import Pool
 from cadr.data.sources.arrays import read_npz

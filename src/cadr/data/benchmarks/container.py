@@ -16,8 +16,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cadr.data.reason import reason
 from cadr.errors import DataError
+from cadr.utils.text import reason
 
 BLOCK = 1 << 20
 

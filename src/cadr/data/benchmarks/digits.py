@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from cadr.data.pool import Pool
-from cadr.data.rows import TEST, first
-from cadr.needed import needed
+from cadr.data.selection import TEST, first
+from cadr.utils.optional_imports import optional_import
 
 TEST_PER_CLASS = 53
 
 
 def digits() -> Pool:
     """As RGB images. A fixed class-balanced part (53 of each digit) is for testing."""
-    data = needed("sklearn.datasets", "the data set digits").load_digits()
+    data = optional_import("sklearn.datasets", "the data set digits").load_digits()
     grey = np.rint(data.images * (255 / 16)).astype(np.uint8)  # stored as 0 … 16
     images = np.repeat(grey[..., None], 3, axis=-1)
     labels = data.target.astype(np.int64)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cadr.data.benchmarks import data_root
 from cadr.data.benchmarks.container import BLOCK, ChecksumError
-from cadr.data.benchmarks.known import KNOWN, Download, file_md5, verify_file
+from cadr.data.benchmarks.registry import KNOWN, Download, file_md5, verify_file
 from cadr.errors import DataError
 
 Progress = Callable[[str, int, int | None], None]  # file name, bytes so far, bytes in all where the server says

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from cadr.data.benchmarks.container import ChecksumError
 from cadr.data.pool import Pool
-from cadr.data.reason import reason
 from cadr.errors import DataError
+from cadr.utils.text import reason
 
 CLASS_NAMES = (
     "T-shirt/top",

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from cadr.data.reason import reason
 from cadr.errors import DataError
+from cadr.utils.text import reason
 
 _NAMED = """
     PROTO FRAME STOP MARK POP_MARK NONE NEWTRUE NEWFALSE EMPTY_DICT DICT SETITEM SETITEMS EMPTY_LIST LIST APPEND

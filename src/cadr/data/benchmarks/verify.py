@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from cadr.data.benchmarks import find, open_place
-from cadr.data.benchmarks.known import KNOWN, Place, verify_file
+from cadr.data.benchmarks.registry import KNOWN, Place, verify_file
 from cadr.errors import DataError
 
 Status = Literal["embedded", "verified", "readable", "damaged", "not there"]

@@ -14,15 +14,15 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import ArrayLike, NDArray
 
-from cadr.data.home import at_home
 from cadr.data.pool import Pool, chunks
-from cadr.data.reason import reason
 from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
-from cadr.data.sources.door import check_kind
 from cadr.data.sources.in_memory import examples_array, labels_array
+from cadr.data.sources.input_checks import check_kind
 from cadr.data.sources.labels import class_order, encode_labels, index_labels
 from cadr.data.sources.rounding import Rounding
 from cadr.errors import DataError
+from cadr.utils.paths import expand_home
+from cadr.utils.text import reason
 
 _LOCAL_HEADER = 30  # bytes of a zip member's local header before its name and extra field
 _LIMIT = 1 << 36  # bytes that one compressed member may unfold to
@@ -148,7 +148,7 @@ def holds_features(path: Path) -> bool:
     What cannot be read does not: whoever opens it says why.
     """
     try:
-        path = at_home(path)
+        path = expand_home(path)
         check_kind(path)
         if path.suffix.lower() == ".npy":
             return read_npy(path).ndim == 2

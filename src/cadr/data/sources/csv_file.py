@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from cadr.data.reason import listed, reason
-from cadr.data.sources.door import check_kind
+from cadr.data.sources.input_checks import check_kind
 from cadr.errors import DataError
+from cadr.utils.text import listed, reason
 
 CSV_SUFFIXES = (".csv", ".tsv")
 LABEL_HINT = "; say which one holds the labels with --label-column"

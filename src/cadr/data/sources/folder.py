@@ -13,14 +13,14 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from cadr.data.pool import MISSING, Pool
-from cadr.data.reason import listed, shown
 from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
-from cadr.data.sources.door import check_name
 from cadr.data.sources.file_names import as_there
 from cadr.data.sources.images import FOREIGN, SUFFIXES, decode_all
+from cadr.data.sources.input_checks import check_name
 from cadr.data.sources.labels import check_unlike, class_order, index_labels, label_spelling
 from cadr.data.sources.walk import FolderError, images_among, images_in, visible
-from cadr.words import counted
+from cadr.utils.numbers_in_text import counted
+from cadr.utils.text import listed, shown
 
 UNLABELLED = ("unlabelled", "unlabeled")
 PARTS = ("train", "training", "val", "valid", "validation")  # of data: no classes, if they hold folders alone

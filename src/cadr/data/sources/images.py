@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from cadr.data import memory
-from cadr.data.reason import reason, shown
-from cadr.data.sources.sign_of_life import counted
 from cadr.errors import DataError
+from cadr.utils import memory
+from cadr.utils.progress import counted
+from cadr.utils.text import reason, shown
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
 FOREIGN = frozenset({".heic", ".heif", ".avif", ".jxl"})  # pictures, too, as telephones keep them, that are not read

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cadr.data.reason import reason
 from cadr.data.sources.labels import label_text
 from cadr.errors import DataError
+from cadr.utils.text import reason
 
 
 def examples_array(name: str, values: ArrayLike) -> NDArray[Any]:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cadr.data.pool import MISSING, chunks
-from cadr.data.reason import listed
 from cadr.errors import DataError
+from cadr.utils.text import listed
 
 NO_LABEL = {"", str(MISSING), f"{MISSING:.1f}"}  # as text; the last is what pandas makes of whole numbers with gaps
 MANY = 1 << 20  # more classes than anybody has

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cadr.data.sources.cells import TableError
 from cadr.data.sources.columns import Column
+from cadr.data.sources.parsing import TableError
 
 FEW_ROWS = 20
 

@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cadr.data.pool import Pool
-from cadr.data.reason import reason
-from cadr.data.sources.cells import Cells, TableError, Where, arrow_cells, lines_of, rows_from, values
 from cadr.data.sources.columns import Column, encode
 from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
 from cadr.data.sources.labels import class_order, index_labels, label_text
+from cadr.data.sources.parsing import Cells, TableError, Where, arrow_cells, lines_of, rows_from, values
 from cadr.data.sources.rounding import Rounding
 from cadr.data.sources.row_numbers import check_no_row_numbers
-from cadr.data.sources.survey import Survey
-from cadr.needed import needed
+from cadr.data.sources.schema_inference import Survey
+from cadr.utils.optional_imports import optional_import
+from cadr.utils.text import reason
 
 ROWS = 4096  # turned into numbers together
 _ROW_NUMBERS = ("", "Unnamed: 0", "__index_level_0__")  # to CSV; to CSV, read and written again; to Parquet
@@ -61,7 +61,7 @@ def open_csv(path: Path, label_column: str, ignored: tuple[str, ...] = ()) -> Po
 
 def open_parquet(path: Path, label_column: str, ignored: tuple[str, ...] = ()) -> Pool:
     """As for CSV; a null label is missing."""
-    pyarrow, parquet = (needed(name, f"reading {path}", "parquet") for name in ("pyarrow", "pyarrow.parquet"))
+    pyarrow, parquet = (optional_import(name, f"reading {path}", "parquet") for name in ("pyarrow", "pyarrow.parquet"))
     try:
         table = parquet.read_table(path, memory_map=True)
     except (pyarrow.ArrowException, OSError, ValueError) as error:

@@ -6,9 +6,9 @@ import os
 from collections import deque
 from pathlib import Path
 
-from cadr.data.reason import shown
 from cadr.data.sources.images import FOREIGN, SUFFIXES
 from cadr.errors import DataError
+from cadr.utils.text import shown
 
 
 class FolderError(DataError):

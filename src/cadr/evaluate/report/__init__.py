@@ -1,5 +1,0 @@
-"""A report on one run or several: one page that needs nothing but itself."""
-
-from cadr.evaluate.report.build import write_report
-
-__all__ = ["write_report"]

@@ -1,0 +1,213 @@
+"""A run's model for use elsewhere, with its preprocessing and calibration inside: examples in, probabilities out.
+
+model.safetensors   the weights, by the names they have in PyTorch
+model.json          classes, preprocessing, calibration, and how the network was built
+model.pt2           torch.export: needs PyTorch, not this package
+model.onnx          ONNX, checked against PyTorch in onnxruntime before it is kept
+                    (both also hold classes and input, as model.json has them: extra files, and metadata properties)
+MODEL_CARD.md       what the model is, what it was trained on, how good it was, and what to be careful about
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import logging
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cadr.config import name_of
+from cadr.data.sources.images import DECODING
+from cadr.errors import ConfigError
+from cadr.inference.model_card import model_card
+from cadr.inference.predictor import Predictor
+from cadr.utils.atomic_write import atomic_write
+from cadr.utils.optional_imports import optional_import
+
+TOLERANCE = 1e-4  # of a probability, between PyTorch and an exported model
+_EXAMPLES = 5  # on which they are compared
+_ENCODING = (
+    "column after column: its number; where it has an offset, the number less that, taken off in 64 bits; where it has "
+    "a since, the days from then to the cell, a date, with a time in UTC as a fraction; where it has a fill, the "
+    "number or else the fill, and then 1 if it is missing or else 0; where it has words, for each of them 1 if the "
+    "cell is this word or else 0, without space around the cell and with true and false in small letters"
+)
+
+
+class Packaged(nn.Module):
+    """Raw examples, uint8 (n, h, w, 3) or float32 (n, d), to calibrated probabilities (n, classes)."""
+
+    correction: Tensor
+    centre: Tensor
+    scale: Tensor
+
+    def __init__(self, predictor: Predictor) -> None:
+        super().__init__()
+        spec, calibration = predictor.spec, predictor.calibration
+        self.model = predictor.model
+        self.is_image = spec.kind == "image"
+        self.slope = 1.0 / calibration.temperature
+        self.register_buffer("correction", torch.tensor(calibration.correction))
+        self.register_buffer("centre", torch.tensor(spec.centre or (0.0,)))
+        self.register_buffer("scale", torch.tensor(spec.scale or (1.0,)))
+
+    def forward(self, examples: Tensor) -> Tensor:
+        if self.is_image:
+            x = examples.permute(0, 3, 1, 2).to(torch.float32) / 127.5 - 1.0
+        else:
+            x = (examples - self.centre) / self.scale
+        logits: Tensor = self.model(x)
+        return (logits * self.slope + self.correction).softmax(1)
+
+
+def export_run(
+    run: Path | str, out: Path | str, formats: tuple[str, ...], model: nn.Module | None = None
+) -> list[Path]:
+    """Write the run in folder `run` to the folder `out`; the model card is always written. Returns the files."""
+    unknown = [name for name in formats if name not in FORMATS]
+    if unknown:
+        raise ConfigError(f"There is no format {unknown[0]!r}; there are {', '.join(FORMATS)}.")
+    predictor, out = Predictor.load(run, model, "cpu"), Path(out)
+    out.mkdir(parents=True, exist_ok=True)
+    files = [file for name in formats for file in FORMATS[name](predictor, out)]
+    card = model_card(Path(run), predictor, [file.name for file in files], model)
+    return [*files, _write(out / "MODEL_CARD.md", card.encode())]
+
+
+def _safetensors(predictor: Predictor, out: Path) -> list[Path]:
+    save = optional_import(
+        "safetensors.torch", "this format", "safetensors"
+    ).save  # save_file would keep the file from others
+    weights = {name: value.contiguous() for name, value in predictor.model.state_dict().items()}
+    facts = json.dumps(_facts(predictor), indent=1) + "\n"
+    return [_write(out / "model.safetensors", save(weights)), _write(out / "model.json", facts.encode())]
+
+
+def _facts(predictor: Predictor) -> dict[str, Any]:
+    """All that is needed, besides the weights, to get the same probabilities elsewhere."""
+    spec, config, calibration = predictor.spec, predictor.config, predictor.calibration
+    network = {} if config.model is None else {"name": name_of(config.model), **vars(config.model)}
+    return {
+        "classes": list(spec.class_names),
+        "input": _input(predictor),
+        "preprocessing": {"formula": "x / 127.5 - 1, then (n, height, width, 3) to (n, 3, height, width)"}
+        if spec.kind == "image"
+        else {"formula": "(x - centre) / scale", "centre": spec.centre, "scale": spec.scale},
+        "network": network,
+        "output": {
+            "formula": "softmax(logits / temperature + correction)",
+            "temperature": calibration.temperature,
+            "correction": list(calibration.correction),
+            "calibrated": calibration.changes,
+        },
+    }
+
+
+def _input(predictor: Predictor) -> dict[str, Any]:
+    """What the model takes, and how it is made of a table that has words, dates or gaps."""
+    spec, size = predictor.spec, predictor.config.source.image_size
+    encoded: dict[str, Any] = {}
+    if spec.columns is not None:
+        encoded = {"columns": list(map(dataclasses.asdict, spec.columns)), "encoding": _ENCODING}
+    return {
+        "kind": spec.kind,
+        "shape": list(spec.shape),
+        "dtype": "uint8" if spec.kind == "image" else "float32",
+        "feature_names": spec.feature_names and list(spec.feature_names),
+        **encoded,
+        "image_files": DECODING if spec.kind == "image" else None,
+        "image_size": size,
+        "resize": None if size is None else "bilinear, as Pillow does it, to image_size squared",
+    }
+
+
+def _beside(predictor: Predictor) -> dict[str, str]:
+    """What a program does not say by itself, as JSON."""
+    return {"classes": json.dumps(predictor.class_names), "input": json.dumps(_input(predictor))}
+
+
+def _torch(predictor: Predictor, out: Path) -> list[Path]:
+    path, content = out / "model.pt2", io.BytesIO()  # writing to a full disk itself, PyTorch aborts the process
+    program = _program(predictor)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        beside = {f"{name}.json": text for name, text in _beside(predictor).items()}
+        torch.export.save(program, content, extra_files=beside)
+        content.seek(0)
+        loaded = torch.export.load(content).module()
+    _compare(predictor, lambda x: loaded(torch.from_numpy(x)).detach().numpy(), path.name)
+    return [_write(path, content.getvalue())]
+
+
+def _onnx(predictor: Predictor, out: Path) -> list[Path]:
+    optional_import("onnx", "this format", "onnx")
+    optional_import("onnxscript", "this format", "onnx")
+    runtime = optional_import("onnxruntime", "this format", "onnx")
+    path = out / "model.onnx"
+    logger = logging.getLogger("torch.onnx")
+    level, logger.level = logger.level, logging.ERROR
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of PyTorch about itself
+            made: Any = torch.onnx.export(
+                _program(predictor),
+                input_names=["examples"],
+                output_names=["probabilities"],
+                verbose=False,
+                external_data=False,
+            )
+        model = made.model_proto
+        for name, text in _beside(predictor).items():
+            model.metadata_props.add(key=name, value=text)
+        content = model.SerializeToString()
+    finally:
+        logger.level = level
+    session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    _compare(predictor, lambda x: session.run(None, {session.get_inputs()[0].name: x})[0], path.name)
+    return [_write(path, content)]
+
+
+def _program(predictor: Predictor) -> Any:
+    rows = {"examples": {0: torch.export.Dim("rows", min=1)}}
+    packaged = Packaged(predictor).eval()
+    return torch.export.export(packaged, (torch.from_numpy(_some(predictor, 2)),), dynamic_shapes=rows)
+
+
+def _write(path: Path, content: bytes) -> Path:
+    with atomic_write(path) as new:
+        new.write_bytes(content)
+    return path
+
+
+def _compare(predictor: Predictor, exported: Callable[[Any], Any], name: str) -> None:
+    """What was exported must say what the run says, for other numbers of rows too; otherwise it is not written."""
+    for rows in (1, _EXAMPLES):
+        examples = _some(predictor, rows)
+        with torch.inference_mode():
+            expected = predictor.probabilities(examples).numpy()
+        gap = float(np.abs(exported(examples) - expected).max())
+        if not gap <= TOLERANCE:
+            raise ConfigError(f"{name} differs from the run by {gap:.2g} in a probability, so it was not kept.")
+
+
+def _some(predictor: Predictor, rows: int) -> Any:
+    """Made-up examples of the right kind, about as large as real ones."""
+    spec, generator = predictor.spec, np.random.Generator(np.random.PCG64(rows))
+    if spec.kind == "image":
+        return generator.integers(0, 256, (rows, *spec.shape), dtype=np.uint8)
+    noise = generator.normal(size=(rows, *spec.shape))
+    return (noise * np.array(spec.scale) + np.array(spec.centre)).astype(np.float32)
+
+
+FORMATS: dict[str, Callable[[Predictor, Path], list[Path]]] = {
+    "safetensors": _safetensors,
+    "torch": _torch,
+    "onnx": _onnx,
+}

@@ -1,0 +1,40 @@
+"""What a run was trained on is not written over, as somebody may have given its labels by hand; nor is the run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cadr.config import Config
+from cadr.data import validation
+from cadr.data.sources.folder import LABELS
+from cadr.errors import ConfigError
+from cadr.training import checkpoint, signature
+from cadr.training.data_location import located
+from cadr.training.loop import CALIBRATION, RESULT
+from cadr.utils.paths import expand_home
+
+_OF_A_RUN = (
+    ".lock",
+    "config.toml",
+    "split.json",
+    "metrics.jsonl",
+    validation.FILE,
+    signature.FILE,
+    CALIBRATION,
+    RESULT,
+)
+_CHECKPOINTS = (checkpoint.CURRENT, checkpoint.PREVIOUS)
+
+
+def check_not_overwritten(config: Config, run: Path, *written: Path) -> None:
+    """Refuse to write to the data or the labels of the run in folder `run`, or to its own files."""
+    config = located(config, run)
+    data = expand_home(config.data)
+    given = [data, data / LABELS, expand_home(config.source.labels or config.data)]
+    own = {(run / name).resolve() for name in _OF_A_RUN}
+    folders = {(run / name).resolve() for name in _CHECKPOINTS}
+    for path in written:
+        if path.exists() and any(file.exists() and path.samefile(file) for file in given):
+            raise ConfigError(f"{path} is what the run was trained on; write to another file")
+        if path.resolve() in own or path.resolve().parent in folders:
+            raise ConfigError(f"{path} belongs to the run; write to another file")

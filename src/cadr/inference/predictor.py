@@ -1,0 +1,144 @@
+"""A trained run that answers questions: examples in, calibrated probabilities out; it needs no training data."""
+
+from __future__ import annotations
+
+import copy
+import json
+from contextlib import nullcontext
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from cadr.augment import to_model
+from cadr.config import Config
+from cadr.data.sources.prediction_reader import Wanted
+from cadr.errors import CheckpointError
+from cadr.estimate.calibration import Calibration, uncalibrated
+from cadr.inference.trained_weights import trained
+from cadr.training.loop import CALIBRATION
+from cadr.training.network import at_once, call, is_half
+from cadr.training.prepare import build_model, device_of
+from cadr.training.run_folder import RunFolder
+from cadr.training.signature import InputSpec
+from cadr.training.user_model import not_given
+from cadr.utils.malloc import kept_from_the_second
+
+_FEW = 1000  # examples, for which giving memory back would take longer than it saves
+
+
+class Predictor:
+    """The averaged model of a run, with its preprocessing and calibration."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        spec: InputSpec,
+        calibration: Calibration,
+        config: Config,
+        device: torch.device,
+        step: int,
+    ) -> None:
+        self.model, self.spec, self.calibration, self.config = model.to(device).eval(), spec, calibration, config
+        self.device, self.step = device, step  # `step` of the run's steps are done: it need not be finished
+        self.half = is_half(config.training.precision, device)
+        self._batch = at_once(int(np.prod(spec.shape)), device)
+        self._centre = self._scale = None
+        if spec.centre is not None and spec.scale is not None:
+            self._centre = torch.tensor(spec.centre, device=device)
+            self._scale = torch.tensor(spec.scale, device=device)
+
+    @staticmethod
+    def load(out: Path | str, model: nn.Module | None = None, device: str = "auto") -> Predictor:
+        """From a run's folder; a module of your own, if the run was trained with one, is given again."""
+        folder = RunFolder.there(out)
+        config, spec = folder.config(), InputSpec.read(folder.path)
+        if config is None:
+            raise CheckpointError(f"{out} is not a run: it holds no config.toml.")
+        tensors, _ = trained(folder, "predict with")
+        if model is None:
+            if config.model is None:
+                raise not_given(out)
+            model = build_model(config, len(spec.class_names), spec.model_shape)
+        assert model is not None
+        _load_average(out, model, tensors)
+        step = int(tensors["step"])
+        return Predictor(model, spec, read_calibration(folder.path, spec), config, device_of(device), step)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return self.spec.class_names
+
+    def wanted(self) -> Wanted:
+        """How data to predict on are read."""
+        spec, source = self.spec, self.config.source
+        return Wanted(spec.shape, spec.class_names, spec.table, source.label_column, source.image_size)
+
+    @torch.inference_mode()
+    def logits(self, examples: NDArray[Any]) -> Tensor:
+        """(n, C) float32 on the device, for uint8 images or float32 features as they were trained on."""
+        # In one piece from the start: small results that stay between the large tensors of a batch would split the
+        # memory that these leave to the next one.
+        found = torch.empty(len(examples), len(self.spec.class_names), device=self.device)
+        batches = range(0, len(examples), self._batch)
+        with kept_from_the_second(batches) if len(examples) > _FEW else nullcontext(batches) as parts:
+            for i in parts:
+                found[i : i + self._batch] = self._logits(examples[i : i + self._batch])
+        return found
+
+    def _logits(self, examples: NDArray[Any]) -> Tensor:
+        x = torch.tensor(examples, device=self.device)
+        if self._centre is not None and self._scale is not None:
+            x = (x - self._centre) / self._scale
+        else:
+            x = to_model(x, torch.bfloat16 if self.half else torch.float32)
+        return call(self.model, x, self.half)
+
+    def probabilities(self, examples: NDArray[Any]) -> Tensor:
+        """(n, C) float32, calibrated where the run has held out labels for it."""
+        return self.calibration(self.logits(examples)).exp()
+
+    @torch.inference_mode()
+    def precise(self, examples: NDArray[Any]) -> Tensor:
+        """As `probabilities`, but features are taken through the model in float64.
+
+        A row's result then does not depend, to seven digits, on the rows that it is predicted together with.
+        """
+        if self._centre is None or self._scale is None:
+            return self.probabilities(examples)
+        x = (torch.tensor(examples, dtype=torch.float64, device=self.device) - self._centre) / self._scale
+        return self.calibration(self._double(x)).exp()
+
+    @cached_property
+    def _double(self) -> nn.Module:
+        return copy.deepcopy(self.model).double()
+
+
+def read_calibration(out: Path, spec: InputSpec) -> Calibration:
+    path = out / CALIBRATION
+    if not path.exists():
+        return uncalibrated(len(spec.class_names))
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        read = Calibration(**{**content, "correction": tuple(map(float, content["correction"]))})
+        if len(read.correction) != len(spec.class_names) or not read.temperature > 0:
+            raise ValueError("it is of another model")
+        return read
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path} cannot be used ({error}); delete it to predict uncalibrated.") from None
+
+
+def _load_average(out: Path | str, model: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Averaged weights and running statistics; a checkpoint may hold more, such as a method's second head."""
+    state = model.state_dict()
+    names = {
+        name: next((f"{k}.{name}" for k in ("average", "buffer") if f"{k}.{name}" in tensors), "") for name in state
+    }
+    lost = [name for name, stored in names.items() if not stored or tensors[stored].shape != state[name].shape]
+    if lost:
+        raise CheckpointError(f"The checkpoint in {out} is of another model: {lost[0]} does not fit.")
+    model.load_state_dict({name: tensors[stored] for name, stored in names.items()})

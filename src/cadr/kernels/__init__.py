@@ -1,0 +1,1 @@
+"""Everything written for CUDA: kernels, their compiler and cache, streams."""

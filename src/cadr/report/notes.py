@@ -1,0 +1,137 @@
+"""What a reader should know before believing the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from cadr.diagnosis.contradictions import outside
+from cadr.inference.user_labels import weighted, weighted_in_words
+from cadr.report.label_figures import Labels
+from cadr.report.model_outputs import Look
+from cadr.report.run_facts import Run, clean
+from cadr.training.accuracy_notes import better_guess, caution_about_bias, caution_about_number, weighted_accuracy
+from cadr.training.record import Record
+from cadr.training.target import takes_target
+
+_BIAS_ALONE = (
+    "Weighted by 1/propensity no single answer is better, so the bias of the labels may be all there is to it."
+)
+
+
+def notes(runs: Sequence[Run], labels: Mapping[str, Labels], looks: Mapping[str, Look]) -> list[str]:
+    """`labels` and `looks` are by the name of a run, of those whose data could be opened."""
+    return [
+        *_few_judged(runs),
+        *_worse_than_a_guess(runs, labels),
+        *_weighted(runs, labels),
+        *_contradicted(runs, labels, looks),
+        *_exchanged(runs, looks),
+        *_unfinished(runs),
+        *_warnings(runs),
+    ]
+
+
+def _few_judged(runs: Sequence[Run]) -> list[str]:
+    found, on = [], []
+    for run in runs:
+        accuracy, last = run.accuracy, run.last_evaluation
+        if accuracy is None or last is None:
+            continue
+        on.append(last["on"])
+        if words := caution_about_number(accuracy, run.num_judged, last["on"]):
+            found.append(f"Accuracy of {run.name} is {accuracy:.1f} %. {words}")
+    biases = dict.fromkeys(caution_about_bias(where) for where in on)  # once for all runs
+    return [*found, *filter(None, biases)]
+
+
+def _worse_than_a_guess(runs: Sequence[Run], labels: Mapping[str, Labels]) -> list[str]:
+    found = []
+    for run in runs:
+        last = run.last_evaluation
+        if last is None or (better := better_guess(last)) is None:
+            continue
+        always, guess = clean(run.spec.class_names[better[0]]), better[1]
+        found.append(
+            f"The last accuracy of {run.name}, {last['accuracy']:.1f} %, is below the {guess:.1f} % that always "
+            f"answering {always} would reach on the {run.judged_on} examples. "
+            + (_BIAS_ALONE if _is_better_weighted(last, labels.get(run.name)) else _presumed(run))
+        )
+    return found
+
+
+def _is_better_weighted(last: Record, labels: Labels | None) -> bool:
+    """Whether the commonest class is no better an answer where classes count as in all rows."""
+    if last["on"] != "validation" or labels is None or not labels.trusted:
+        return False
+    rows = [sum(row) / phi for row, phi in zip(last["confusion"], labels.propensity.tolist(), strict=True)]
+    guess: float = 100 * max(rows) / sum(rows)
+    return weighted_accuracy(last["confusion"], labels.propensity.tolist()) >= guess
+
+
+def _presumed(run: Run) -> str:
+    """What a run takes the classes' shares for, which it may have taken wrongly."""
+    if not takes_target(type(run.config.algorithm)):
+        return "See what cadr diagnose says of the labels."
+    shares = "those of its --target-prior" if run.config.algorithm.target_prior else "equal ones"
+    return (
+        f"The run presumes class shares, {shares}: see whether cadr diagnose estimates others, and train with "
+        "--target-prior if so, or if you know better."
+    )
+
+
+def _weighted(runs: Sequence[Run], labels: Mapping[str, Labels]) -> list[str]:
+    """What labels that are biased say of all rows, where a diagnosis says how biased they are."""
+    found = []
+    for run in runs:
+        last = run.last_evaluation
+        if last is None or run.name not in labels or not labels[run.name].trusted:
+            continue
+        if (accuracy := weighted(last, labels[run.name].estimated)) is not None:
+            found.append(weighted_in_words(last, accuracy, run.name))
+    return found
+
+
+def _contradicted(runs: Sequence[Run], labels: Mapping[str, Labels], looks: Mapping[str, Look]) -> list[str]:
+    """Predicted shares that the diagnosis contradicts, where nobody knows the truth that would show it."""
+    found = []
+    for run in runs:
+        diagnosis = labels[run.name].diagnosis if run.name in labels else None
+        if run.is_benchmark or diagnosis is None or not len(looks[run.name].unlabelled):
+            continue
+        predicted = looks[run.name].on_unlabelled.argmax(1)
+        shares = np.bincount(predicted, minlength=len(diagnosis.classes)) / len(predicted)
+        if words := outside(diagnosis, shares.tolist()):
+            found.append(clean(words) if len(runs) == 1 else f"{run.name}: {clean(words)}")
+    return found
+
+
+def _exchanged(runs: Sequence[Run], looks: Mapping[str, Look]) -> list[str]:
+    found = []
+    for run in runs:
+        pairs = looks[run.name].exchanged if run.name in looks else []
+        names = [" and ".join(clean(run.spec.class_names[c]) for c in pair) for pair in pairs]
+        if names:
+            found.append(
+                f"In {run.name} these classes seem to bear each other's names: {', '.join(names)}. What the model "
+                "takes for one lies around the labelled examples of the other. Look at some, label a few more, or "
+                "train with --renaming."
+            )
+    return found
+
+
+def _unfinished(runs: Sequence[Run]) -> list[str]:
+    return [
+        f"{run.name} is not finished: it is at step {run.step:,} of {run.config.training.steps:,}."
+        for run in runs
+        if run.finished is None
+    ]
+
+
+def _warnings(runs: Sequence[Run]) -> list[str]:
+    return [
+        clean(record["message"]) if len(runs) == 1 else f"{run.name}: {clean(record['message'])}"
+        for run in runs
+        for record in (*run.of("warning"), *run.of("renaming"))
+    ]

@@ -1,0 +1,127 @@
+"""What a run's folder says of itself, without its data: settings, records and result."""
+
+from __future__ import annotations
+
+import dataclasses
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cadr.config import Config, name_of
+from cadr.errors import CheckpointError
+from cadr.report.figures import Series
+from cadr.training.record import Record
+from cadr.training.result import quoted, result, summary
+from cadr.training.run_folder import RunFolder
+from cadr.training.signature import InputSpec
+
+STYLES = 8  # that the style sheet tells apart
+_BIDIRECTIONAL = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One column of the report."""
+
+    path: Path
+    name: str  # unlike that of every other run in the report
+    style: int
+    config: Config
+    spec: InputSpec
+    records: Sequence[Record]
+    finished: dict[str, Any] | None  # result.json
+
+    @staticmethod
+    def read(path: Path, name: str, style: int) -> Run:
+        folder = RunFolder.there(path)
+        config = folder.config()
+        if config is None:
+            raise CheckpointError(f"{path} is not a run: it holds no config.toml; name the folder that train made.")
+        records = folder.records()
+        if not any(record["kind"] == "train" for record in records):
+            raise CheckpointError(f"{path} has nothing to report yet: no training step was recorded; train it first.")
+        finished = result(path) if (path / "result.json").exists() else None
+        return Run(path, name, style, config, InputSpec.read(path), records, finished)
+
+    def of(self, kind: str) -> list[Record]:
+        return [record for record in self.records if record["kind"] == kind]
+
+    def at(self, step: int, evaluation: Record | None) -> Run:
+        """The run as of its checkpoint: without the steps that will be done again, and judged at the last one done.
+
+        An interrupted run has records of later steps than its checkpoint, or was judged at earlier ones only.
+        """
+        records = [record for record in self.records if record["step"] <= step]
+        judged = any(record["kind"] == "evaluation" and record["step"] == step for record in records)
+        if evaluation is not None and not judged:
+            records.append(evaluation)
+        begun = any(record["kind"] == "train" for record in records)
+        return dataclasses.replace(self, records=records) if begun else self
+
+    @property
+    def algorithm(self) -> str:
+        return name_of(self.config.algorithm)
+
+    @property
+    def step(self) -> int:
+        return int(self.records[-1]["step"])
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return tuple(map(clean, self.spec.class_names))
+
+    @property
+    def last_evaluation(self) -> Record | None:
+        return next(iter(reversed(self.of("evaluation"))), None)
+
+    @property
+    def judged_on(self) -> str:
+        return "nothing" if self.last_evaluation is None else str(self.last_evaluation["on"]).replace("_", "-")
+
+    @property
+    def num_judged(self) -> int:
+        """Examples that accuracy is a share of."""
+        return 0 if self.last_evaluation is None else sum(map(sum, self.last_evaluation["confusion"]))
+
+    def scores(self) -> dict[str, Any]:
+        """The figures of the summary: the finished result's, or the same computed from the records so far."""
+        return summary(self.of("evaluation"))
+
+    @property
+    def is_benchmark(self) -> bool:
+        """Whether labels were taken away, so that somebody has the truth."""
+        return self.config.protocol is not None or self.config.source.split is not None
+
+    @property
+    def accuracy(self) -> float | None:
+        """The one that is quoted."""
+        return quoted(self.scores(), self.is_benchmark)
+
+    def seconds(self) -> float:
+        return float(next(r["timing"]["seconds"] for r in reversed(self.records) if "timing" in r))
+
+    def series(self, kind: str, value: Callable[[Record], float | None]) -> Series:
+        """A curve of something in the records."""
+        return Series(self.name, self.style, [(record["step"], value(record)) for record in self.of(kind)])
+
+
+def read_runs(paths: Sequence[Path]) -> list[Run]:
+    """All runs, each with a name that tells it from the others."""
+    names = [clean(path.resolve().name) for path in paths]
+    if len(set(names)) < len(names):
+        names = [clean(str(path)) for path in paths]
+    if len(set(names)) < len(names):
+        twice = next(path for path, name in zip(paths, names, strict=True) if names.count(name) > 1)
+        raise CheckpointError(f"{twice} is named twice; name every run once.")
+    return [Run.read(path, name, i % STYLES) for i, (path, name) in enumerate(zip(paths, names, strict=True))]
+
+
+def clean(name: str) -> str:
+    """A name as it can be shown: no control characters, no broken encoding, nothing that turns the text around."""
+    return "".join("\N{REPLACEMENT CHARACTER}" if _unshowable(c) else c for c in name)
+
+
+def _unshowable(character: str) -> bool:
+    return unicodedata.category(character) in ("Cc", "Cs") or unicodedata.bidirectional(character) in _BIDIRECTIONAL

@@ -1,0 +1,199 @@
+"""The figures about training: what they show, of which runs, and in what words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from cadr.report.figures import Series, lines, matrix, reliability_diagram
+from cadr.report.figures.lines import Extent, extent_of
+from cadr.report.figures.reliability import calibration_error, reliability
+from cadr.report.model_outputs import Look
+from cadr.report.run_facts import Run
+from cadr.training.record import Record
+
+PANELS = 24  # classes that get a panel of their own
+
+
+class Key(NamedTuple):
+    """A line of the legend: the classes of the sign, and what it means."""
+
+    style: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One or several drawings under one heading; `across` sets them as small panels."""
+
+    title: str
+    caption: str
+    drawings: Sequence[tuple[str, Markup]]  # what the drawing is of (blank: no need to say), the drawing
+    across: bool = False
+    keys: Sequence[Key] = ()
+
+
+def run_keys(runs: Sequence[Run]) -> list[Key]:
+    """What the lines mean, where there is more than one."""
+    return [Key(f"line s{run.style}", run.name) for run in runs] if len(runs) > 1 else []
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The classes of a report, and in which order they are shown."""
+
+    names: tuple[str, ...]
+    counts: Sequence[int] | None  # labels of each
+
+    @property
+    def shown(self) -> list[int]:
+        """Those with a panel of their own: the ones with the fewest labels when there is no room for all."""
+        if self.counts is None:
+            return list(range(len(self.names)))[:PANELS]
+        counts = self.counts
+        return sorted(range(len(self.names)), key=lambda c: -counts[c])[-PANELS:]
+
+    def label(self, c: int) -> str:
+        return self.names[c] if self.counts is None else f"{self.names[c]} ({self.counts[c]})"
+
+
+def learning(runs: Sequence[Run], classes: Classes) -> list[Figure]:
+    """Accuracy, and what it is made of."""
+    judged = [run for run in runs if run.last_evaluation is not None]
+    if not judged:
+        return []
+    where = " or ".join(sorted({run.judged_on for run in judged}))
+    accuracy = [run.series("evaluation", lambda r: r["accuracy"]) for run in judged]
+    mean = [run.series("evaluation", lambda r: r["gm"]) for run in judged]
+    overall = [
+        ("Accuracy, %", lines("Accuracy over time", accuracy, _percent(accuracy), " %")),
+        (
+            "Geometric mean of the recalls, %",
+            lines("Geometric mean of the recalls over time", mean, _percent(mean), " %"),
+        ),
+    ]
+    return [
+        Figure(
+            "Accuracy over time",
+            f"On the {where} examples, of the averaged model. The geometric mean over the C classes falls when one is "
+            "lost, which accuracy may hide; a recall of 0 counts as 1/(100 C) in it.",
+            overall,
+            keys=run_keys(judged),
+        ),
+        _panels(judged, classes, "evaluation", "recall", "Recall of every class over time, %",
+                "The share of the class's examples that the model finds.", (0.0, 100.0)),
+    ]  # fmt: skip
+
+
+def pseudo_labels(runs: Sequence[Run], classes: Classes) -> list[Figure]:
+    """How many unlabelled examples take part, and how many of those rightly; of runs whose truth is known."""
+    if not runs:
+        return []
+    return [
+        _panels(runs, classes, "train", "coverage", "Pseudo-label coverage of every class, %",
+                "The share of the class's examples with a used pseudo-label, right or wrong.", (0.0, 100.0)),
+        _panels(runs, classes, "train", "precision", "Pseudo-label precision of every class, %",
+                "The share of the used pseudo-labels naming the class that were right.", (0.0, 100.0)),
+    ]  # fmt: skip
+
+
+def beliefs(runs: Sequence[Run], classes: Classes) -> list[Figure]:
+    """What the method itself believes and does."""
+    return [
+        _panels(runs, classes, "train", "prior", "P̂, the class distribution the model predicts, %",
+                "The moving average of the model's predictions on unlabelled examples.", (0.0, None), scale=100.0),
+        _panels(runs, classes, "train", "thresholds", "Threshold of every class",
+                "The confidence above which a pseudo-label is used.", (0.0, 1.0), unit=""),
+    ]  # fmt: skip
+
+
+def mistakes(runs: Sequence[Run], classes: Classes, looks: dict[str, Look]) -> list[Figure]:
+    """What is taken for what, and whether the model knows when it is wrong."""
+    drawings = [
+        (name_of(run, runs), matrix(f"Confusion matrix of {run.name}", classes.names, run.last_evaluation["confusion"]))
+        for run in runs
+        if run.last_evaluation is not None
+    ]
+    caption = "True class down, predicted class across; the darker, the larger the share of the true class."
+    figures = [Figure("Confusion matrix", caption, drawings)] if drawings else []
+    return figures + _reliability(runs, looks)
+
+
+def _reliability(runs: Sequence[Run], looks: dict[str, Look]) -> list[Figure]:
+    drawings = []
+    for run in runs:
+        one = looks.get(run.name)
+        if one is None or one.on_part is None or one.pool.test_labels is None:
+            continue
+        versions: list[tuple[str, NDArray[np.float64], float | None]] = [("", one.on_part, None)]
+        if one.calibration.changes and one.on_part_before is not None:
+            fitted = one.calibration
+            versions = [
+                ("before calibration", one.on_part_before, fitted.error_before),
+                ("calibrated", one.on_part, fitted.error_after),
+            ]
+        for what, probabilities, measured in versions:
+            right = probabilities.argmax(1) == one.pool.test_labels
+            bins = reliability(probabilities.max(1), right)
+            words = [w for w in (name_of(run, runs), what) if w]
+            title = f"Reliability of {run.name}" + (f", {what}" if what else "")
+            error = 100 * calibration_error(bins) if measured is None else measured
+            words.append(f"calibration error {error:.1f}\N{NO-BREAK SPACE}%")
+            drawings.append((", ".join(words), reliability_diagram(title, bins, run.style)))
+    caption = (
+        "How often predictions of a given confidence are right; on the dashed line confidence means what it says. The "
+        "larger the point, the more predictions."
+    )
+    if any(one.calibration.changes for one in looks.values()):
+        caption += (
+            " Calibration was fitted to the examples shown. Its errors weight them by inverse propensity, and each is "
+            "judged by a fit to the others."
+        )
+    caption = " ".join([caption, *calibration_cautions(runs, looks)])
+    return [Figure("Reliability", caption, drawings)] if drawings else []
+
+
+def calibration_cautions(runs: Sequence[Run], looks: dict[str, Look]) -> list[str]:
+    """What the runs' calibrations ask the reader to mind, each sentence once; with several runs, of whom it is said."""
+    of: dict[str, list[str]] = {}
+    for run in runs:
+        if run.name in looks and (words := looks[run.name].calibration.caution):
+            of.setdefault(words, []).append(run.name)
+    return [words if len(names) == len(runs) else f"{', '.join(names)}: {words}" for words, names in of.items()]
+
+
+def _panels(
+    runs: Sequence[Run], classes: Classes, kind: str, field: str, title: str, caption: str,
+    ends: tuple[float | None, float | None], scale: float = 1.0, unit: str = " %",
+) -> Figure:  # fmt: skip
+    """One small chart per class with all the runs in it, on the same axes."""
+    curves = {c: [run.series(kind, _entry(field, c, scale)) for run in runs] for c in classes.shown}
+    extent = extent_of([s for group in curves.values() for s in group], *ends)
+    plain = title.removesuffix(", %")
+    drawings = [
+        ("", lines(f"{classes.label(c)}", group, extent, unit, small=True, of=plain)) for c, group in curves.items()
+    ]
+    if classes.counts is not None:
+        caption += " In brackets: labels of the class."
+    if len(classes.names) > PANELS:
+        caption += f" Shown are the {PANELS} classes with the fewest labels, of {len(classes.names)}."
+    return Figure(title, caption, drawings, across=True, keys=run_keys(runs))
+
+
+def _entry(field: str, c: int, scale: float) -> Callable[[Record], float | None]:
+    return lambda record: None if record[field][c] is None else scale * record[field][c]
+
+
+def _percent(series: Sequence[Series]) -> Extent:
+    extent = extent_of(series)
+    return extent._replace(low=max(0.0, extent.low), high=min(100.0, extent.high))
+
+
+def name_of(run: Run, runs: Sequence[Run]) -> str:
+    """Said only where there are several."""
+    return run.name if len(runs) > 1 else ""

@@ -1,0 +1,300 @@
+"""Run a configuration to its end, yielding records. Stops at log and evaluation points; between them only the step."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from cadr import metrics
+from cadr.config import Config
+from cadr.data.pool import Pool
+from cadr.errors import CheckpointError
+from cadr.estimate.calibration import calibrate
+from cadr.training import checkpoint, signature
+from cadr.training.class_swap import Renaming
+from cadr.training.clock import Clock
+from cadr.training.device_data import Inputs
+from cadr.training.eta import seconds_left
+from cadr.training.interrupt import Deferred
+from cadr.training.nan_guard import Finite, check_record
+from cadr.training.network import evaluate, logits_of
+from cadr.training.prepare import (
+    Prepared,
+    check_finished,
+    check_same_data,
+    check_unchanged,
+    fingerprint,
+    prepare,
+    write,
+)
+from cadr.training.record import Record
+from cadr.training.result import describe_run, result, summary
+from cadr.training.run_folder import RunFolder
+from cadr.training.saving import Saving
+from cadr.training.schedule import device_name, duration, evaluation_points, listed, rounded, scores, stopping_points
+from cadr.training.self_training import Generations
+from cadr.training.signature import InputSpec
+from cadr.training.started import started
+from cadr.training.step import Step
+from cadr.training.watchdogs import Watch
+from cadr.utils.malloc import freed_memory_kept
+
+CALIBRATION, RESULT = "calibration.json", "result.json"
+_WORTH_SAYING = 20.0  # seconds
+
+
+def train(
+    config: Config, out: Path | str, pool: Pool | None = None, model: nn.Module | None = None
+) -> Generator[Record, None, None]:
+    """Train, or go on training, the run in folder `out`; the same call after a kill continues it.
+
+    Without a pool the data that the configuration names are opened. A module of your own takes the place of the
+    configuration's model. Closing the iterator, or Ctrl-C, saves a checkpoint; a run that is no longer finite raises a
+    TrainingError instead and leaves the last good checkpoint alone.
+    """
+    folder = RunFolder(out)
+    with folder.locked():
+        if (folder.path / RESULT).exists():
+            check_unchanged(folder, config)
+            found, problem = checkpoint.newest(folder.path)
+            if found is not None:
+                check_finished(folder, pool, model, found[1])
+            if not problem:
+                yield _finished(folder, f"{folder.path} is finished already; nothing was done.")
+                return
+        run = Run(prepare(config, folder, pool, model), folder)
+        (folder.path / RESULT).unlink(missing_ok=True)  # of a checkpoint that is damaged: its steps are done again
+        yield from run.records()
+
+
+class Run:
+    """One process's part of a run: from the last checkpoint to the end, or to where it is stopped."""
+
+    def __init__(self, prepared: Prepared, folder: RunFolder) -> None:
+        self.prepared, self.folder = prepared, folder
+        config, self.training = prepared.config, prepared.config.training
+        self.inputs = Inputs.of(prepared.pool, prepared.device)
+        self.generations = Generations(config.algorithm, self.training.steps, self.inputs, prepared.model)
+        self.evaluation_points = evaluation_points(self.training)
+        self.renaming = Renaming(config, self.inputs, prepared.pool.class_names, prepared.model)
+        self.stops = sorted({*stopping_points(self.training), *self.generations.stops, *self.renaming.points})
+        self.step = self._begin()
+        self.finite = Finite(self.step)
+        aimed = config.algorithm.aimed_at(prepared.pool.num_classes)
+        self.watch = Watch(prepared.pool.class_names, self.training.steps, [] if aimed is None else aimed.tolist())
+        self.clock = Clock(self.step.device)
+        self.saving = Saving(folder.path, self.training.checkpoint_seconds)
+        self.logged = 0  # the step of the last log record
+        self.whole = True  # all of it is at the end of one and the same step
+
+    def _begin(self) -> Step:
+        """The first step of the generation that is due."""
+        config, generations = self.prepared.config, self.generations
+        longest = max(b - a for a, b in zip([0, *self.stops], self.stops, strict=False))
+        parts = (self.prepared.model, config.algorithm, config.views, generations.inputs(), config.optimiser)
+        return Step(*parts, self.training, longest, generations.current)
+
+    def records(self) -> Iterator[Record]:
+        yield started(self.prepared, self.inputs, self.step, self._resume())
+        try:
+            self._take_a_step()
+            with freed_memory_kept():
+                yield from self._hint()
+                for stop in [s for s in self.stops if s > self.step.done]:
+                    yield from self._go_on_to(stop)
+        except (KeyboardInterrupt, GeneratorExit):  # Ctrl-C, or whoever listened has gone
+            with Deferred():
+                if self.whole:
+                    self._save()
+            raise
+        yield from self._judge_at_last()
+        self._calibrate()
+        self.folder.write(RESULT, json.dumps(self._result(), indent=1) + "\n")
+        yield _finished(self.folder, f"Finished after {self.training.steps} steps.")
+
+    def _judge_at_last(self) -> Iterator[Record]:
+        """An evaluation of the last step whose record was lost, which the model itself still has."""
+        last = {"kind": "evaluation", "step": self.step.done}
+        if self.inputs.test_examples is None or any(last.items() <= r.items() for r in self.folder.records()):
+            return
+        self.folder.append(record := self._evaluate())
+        yield record
+
+    def _go_on_to(self, stop: int) -> Iterator[Record]:
+        with self._undivided() as interrupt:
+            self._advance(stop, interrupt)
+            records = self._report() if self.step.done == stop else []
+            records += self.renaming.apply(self.step)
+            if self.step.done == self.generations.current.stop < self.training.steps:
+                records.append(self.generations.advance(self.step.average_model, self.step.half))
+                self.step = self._begin()
+            for record in records:
+                self.folder.append(record)
+            if stop == self.training.steps or self.saving.due():
+                self._save()
+        if interrupt.requested:
+            raise KeyboardInterrupt
+        yield from records
+
+    @contextmanager
+    def _undivided(self) -> Iterator[Deferred]:
+        """What may be saved before and after, but not in between: a first Ctrl-C waits, a second one does not."""
+        with Deferred() as interrupt:
+            self.whole = False
+            yield interrupt
+            self.whole = True
+
+    def _before_a_stop(self) -> int:
+        """How many steps can be taken that end at no stop."""
+        done = self.step.done
+        return min((stop for stop in self.stops if stop > done), default=done + 1) - done - 1
+
+    def _take_a_step(self) -> None:
+        """So that it is known how much memory one takes."""
+        if self._before_a_stop() < 1:
+            return
+        with self._undivided() as interrupt:
+            self._advance(self.step.done + 1, interrupt)
+        if interrupt.requested:
+            raise KeyboardInterrupt
+
+    def _hint(self) -> Iterator[Record]:
+        """How long it will take, after the first few steps, where somebody would otherwise wait without knowing."""
+        most, left = self._before_a_stop(), self.training.steps - self.step.done
+        if most < 2:
+            return
+        with self._undivided() as interrupt:
+            seconds = seconds_left(lambda n: self._advance(self.step.done + n, interrupt), most, left)
+        if interrupt.requested:
+            raise KeyboardInterrupt
+        if seconds > _WORTH_SAYING:
+            message = f"At this pace it will take about {duration(seconds)}."
+            yield {"kind": "hint", "step": self.step.done, "seconds": round(seconds), "message": message}
+
+    def _calibrate(self) -> None:
+        """Fit the probabilities to the labels held out for it; a benchmark's test labels are not for that."""
+        prepared, inputs = self.prepared, self.inputs
+        if prepared.judged_on == "test" or inputs.test_examples is None or inputs.test_labels is None:
+            return
+        logits = torch.cat(list(logits_of(self.step.average_model, inputs, inputs.test_examples, self.step.half)))
+        spec = self._input_spec()
+        fitted = calibrate(logits, inputs.test_labels, torch.tensor(spec.labels), self.step.prior, spec.rows)
+        self.folder.write(CALIBRATION, json.dumps(dataclasses.asdict(fitted), indent=1) + "\n")
+
+    def _input_spec(self) -> InputSpec:
+        return InputSpec.of(self.prepared.pool, self.inputs, self.prepared.validation is not None)
+
+    def _resume(self) -> list[str]:
+        """Go on from the last checkpoint, if there is one; what had to be mended for that, in words."""
+        found, problem = checkpoint.recover(self.folder.path)
+        if found is not None:
+            tensors, facts = found
+            try:
+                self.watch.load(facts["watch"])
+                self.clock.before, self.logged = dict(facts["before"]), int(facts["logged"])
+            except (KeyError, TypeError, ValueError):
+                raise CheckpointError(
+                    f"The checkpoint of {self.folder.path} is none of a run; start a new one."
+                ) from None
+            check_same_data(self.folder, self.prepared.pool, facts)
+            rest = self.generations.load(tensors)
+            if self.generations.current.number:
+                self.step = self._begin()
+            self.step.load(rest)
+            self.saving.kept = self.step.done
+        write(self.prepared, self.folder)
+        lost = self.folder.rewind(self.step.done, self.logged)
+        self.folder.write(signature.FILE, self._input_spec().to_json())
+        return [words for words in (problem, lost) if words]
+
+    def _save(self) -> None:
+        self.finite.check(self.step, self.saving.kept)
+        facts = {
+            "data": fingerprint(self.prepared.pool),
+            "contents": self.prepared.pool.contents,
+            "watch": self.watch.facts(),
+            "before": self.clock.spent(),
+            "logged": self.logged,
+        }
+        self.folder.settle()
+        self.saving.save(self.step.done, self.step.tensors() | self.generations.tensors(), facts)
+
+    def _advance(self, stop: int, interrupt: Deferred) -> float:
+        """Go on to a step, or less far if interrupted; the seconds that took."""
+        steps, before = stop - self.step.done, self.clock.step_seconds
+        self.step.start(steps)
+        with self.clock.steps():
+            self.step.advance(steps, lambda: interrupt.requested)
+        return self.clock.step_seconds - before
+
+    def _report(self) -> list[Record]:
+        """All that is said at a stop."""
+        records = list(self._log())
+        if self.step.done in self.evaluation_points and self.inputs.test_examples is not None:
+            records.append(self._evaluate())
+        return records
+
+    def _log(self) -> Iterator[Record]:
+        step = self.step
+        (mask, *terms), pseudo, finite = step.read()
+        covered, self.logged = step.done - self.logged, step.done
+        means = {name: rounded(value / covered) for name, value in zip(step.term_names, terms, strict=True)}
+        check_record(step.done, means, finite, self.saving.kept)
+        quality = {name: listed(values) for name, values in metrics.pseudo_label_quality(pseudo).items()}
+        last = torch.tensor(step.done - 1)
+        yield {
+            "kind": "train",
+            "step": step.done,
+            "steps": covered,
+            "loss": rounded(sum(terms) / covered),
+            "terms": means,
+            "mask": rounded(100.0 * mask / covered),
+            **quality,
+            "prior": listed(step.prior),
+            "thresholds": listed(step.thresholds),
+            "lr": rounded(float(step.learning_rate(last))),
+            "timing": self._timing(),
+        }
+        uses = len(terms) > 1 and step.algorithm.selects
+        for message in self.watch.observe(step.done, pseudo, uses):
+            yield {"kind": "warning", "step": step.done, "message": message}
+
+    def _evaluate(self) -> Record:
+        counts = evaluate(self.step.average_model, self.inputs, self.step.half)
+        return {
+            "kind": "evaluation",
+            "step": self.step.done,
+            "on": self.prepared.judged_on,
+            **scores(counts),
+            "timing": self._timing(),
+        }
+
+    def _timing(self) -> dict[str, float]:
+        algorithm, training = self.step.algorithm, self.training
+        unlabelled = training.ratio * (algorithm.weak_views + algorithm.strong_views)
+        return self.clock.timing(self.step.done, training.batch * (algorithm.labelled_views + unlabelled))
+
+    def _result(self) -> dict[str, Any]:
+        prepared, spent = self.prepared, self.clock.spent()
+        evaluations = [record for record in self.folder.records() if record["kind"] == "evaluation"]
+        return {
+            **describe_run(prepared.config, prepared.pool.name, prepared.model_name, prepared.split),
+            "device": device_name(self.step.device),
+            "seconds": round(spent["seconds"], 2),
+            "ms_per_step": round(1000.0 * spent["step_seconds"] / self.training.steps, 4),
+            "peak_memory_gib": round(spent["peak_memory_gib"], 3),
+            **summary(evaluations),
+            "prior": listed(self.step.prior),
+        }
+
+
+def _finished(folder: RunFolder, message: str) -> Record:
+    content = result(folder.path)
+    return {"kind": "finished", "step": content["steps"], "message": message, "result": content}

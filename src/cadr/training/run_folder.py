@@ -1,0 +1,137 @@
+"""The folder that a run is: config.toml, split.json, metrics.jsonl, checkpoint/, result.json."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from cadr.config import Config
+from cadr.errors import CheckpointError, ConfigError, TrainingError
+from cadr.training.record import Record
+from cadr.utils.atomic_write import sync
+
+
+class RunFolder:
+    """Reads and writes the plain files of a run; each is replaced as a whole, metrics.jsonl alone is appended to."""
+
+    def __init__(self, out: Path | str) -> None:
+        self.path = Path(out)
+        self.metrics = self.path / "metrics.jsonl"
+
+    @staticmethod
+    def there(out: Path | str) -> RunFolder:
+        """One to read from."""
+        if not Path(out).is_dir():
+            raise CheckpointError(f"{out} is not a run: there is no such folder.")
+        return RunFolder(out)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One process at a time; the lock goes with the process, however it ends."""
+        made = [path for path in (self.path, *self.path.parents) if not path.exists()]
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = (self.path / ".lock").open("w")
+        except OSError as error:
+            raise ConfigError(f"The run folder {self.path} cannot be made ({error.strerror}).") from None
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise TrainingError(f"Another process is training {self.path}; wait for it or end it.") from None
+            except OSError:
+                pass  # some file systems have no locks, which is no reason not to train
+            try:
+                yield
+            except BaseException:
+                self._forget(made)
+                raise
+
+    def _forget(self, made: list[Path]) -> None:
+        """Refused before anything was written: no folder that was made for a run that never was stays behind."""
+        if [path.name for path in self.path.iterdir()] == [".lock"]:
+            (self.path / ".lock").unlink()
+            with suppress(OSError):  # another run is in a folder on the way, or has left it just now
+                for path in made:
+                    path.rmdir()
+
+    def config(self) -> Config | None:
+        path = self.path / "config.toml"
+        try:
+            return Config.read(path) if path.exists() else None
+        except ConfigError as error:
+            named = str(path) in str(error)
+            raise ConfigError(str(error) if named else f"{path} cannot be used: {error}") from None
+
+    def write(self, name: str, text: str) -> None:
+        """Replace a file as a whole; what is left of one that could not be written gives its room back."""
+        new = self.path / f"{name}.new"
+        try:
+            with _full_disk(new), new.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(self.path / name)
+        except BaseException:
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
+            raise
+
+    def append(self, record: Record) -> None:
+        with _full_disk(self.metrics), self.metrics.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+
+    def records(self) -> list[Record]:
+        """What metrics.jsonl holds; a last line that a kill left unfinished is no record."""
+        return list(read_records(self.metrics))
+
+    def settle(self) -> None:
+        """Make the records durable: a checkpoint that outlives a crash is of no step whose records do not."""
+        with _full_disk(self.metrics):
+            sync(self.metrics)
+
+    def rewind(self, step: int, logged: int) -> str:
+        """Drop the records of steps that will be done again; a sentence if some up to the step `logged` are lost."""
+        kept: list[Record] = []
+        with suppress(CheckpointError):  # what stands behind a line that is no record is not to be relied on
+            for record in read_records(self.metrics):
+                if record["step"] <= step:
+                    kept.append(record)
+        self.write(self.metrics.name, "".join(json.dumps(record) + "\n" for record in kept))
+        there = max((record["step"] for record in kept if record["kind"] == "train"), default=0)
+        if there >= logged:
+            return ""
+        return f"{self.metrics} was damaged: its records of steps {there + 1} to {logged} are lost, and were left out."
+
+
+def read_records(path: Path) -> Iterator[Record]:
+    """The records in a metrics.jsonl; none if there is no such file."""
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.endswith("\n"):
+                return
+            try:
+                record: Any = json.loads(line)
+                record["kind"], record["step"]
+            except (ValueError, KeyError, TypeError):
+                raise CheckpointError(
+                    f"{path}, line {number} is no record: {line[:60].strip()!r}; delete it and the lines after it."
+                ) from None
+            yield record
+
+
+@contextmanager
+def _full_disk(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise TrainingError(
+            f"{path} could not be written ({error.strerror}); make room and run the same command again."
+        ) from error

@@ -1,0 +1,110 @@
+"""Generations: training starts afresh several times in one run, each time on the given labels and predicted ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from cadr.algorithms import Algorithm
+from cadr.data.pool import MISSING
+from cadr.errors import CheckpointError, ConfigError
+from cadr.training.device_data import Inputs
+from cadr.training.network import logits_of
+from cadr.training.record import Record
+from cadr.training.schedule import listed
+
+_NUMBER, _ADOPTED, _INITIAL = "generation.number", "generation.adopted", "initial."
+
+
+@dataclass(frozen=True)
+class Generation:
+    """The steps start … stop − 1 of a run."""
+
+    number: int
+    start: int
+    stop: int
+
+
+def share_out(count: int, steps: int) -> list[Generation]:
+    """`count` generations that share the steps as evenly as whole steps allow."""
+    if not 1 <= count <= steps:
+        raise ConfigError(f"generations must lie between 1 and the number of steps, {steps}, not {count}.")
+    bounds = [round(steps * i / count) for i in range(count + 1)]
+    return [Generation(i, start, stop) for i, (start, stop) in enumerate(itertools.pairwise(bounds))]
+
+
+class Generations:
+    """Which generation a run is in, on which labels, and what the next one begins with. Most runs have just one."""
+
+    def __init__(self, algorithm: Algorithm, steps: int, given: Inputs, model: nn.Module) -> None:
+        self.algorithm, self.given, self.model = algorithm, given, model
+        self.all = share_out(algorithm.generations, steps)
+        self.current = self.all[0]
+        self.adopted = torch.full_like(given.labels, MISSING)
+        several = len(self.all) > 1
+        self.initial = {name: value.clone() for name, value in model.state_dict().items()} if several else {}
+
+    @property
+    def stops(self) -> set[int]:
+        return {generation.stop for generation in self.all}
+
+    def inputs(self) -> Inputs:
+        """The data with the labels of this generation."""
+        if self.current.number == 0:
+            return self.given
+        labels = torch.where(self.given.labels == MISSING, self.adopted, self.given.labels)
+        return dataclasses.replace(self.given, labels=labels, labelled=torch.nonzero(labels != MISSING).squeeze(1))
+
+    def advance(self, averaged: nn.Module, half: bool) -> Record:
+        """Choose the labels of the next generation and put the model back to where all of them begin.
+
+        They are chosen anew each time: what an earlier generation adopted counts as unlabelled again.
+        """
+        given, before = self.given, self.current
+        rows = given.stream[given.labels[given.stream] == MISSING]
+        self.adopted = torch.full_like(given.labels, MISSING)
+        if len(rows):
+            logits = torch.cat(list(logits_of(averaged, given, given.examples[rows], half)))
+            facts = given.facts(before.stop - before.start, before.number)
+            self.adopted[rows] = self.algorithm.enlarge(logits.softmax(1).cpu(), facts).to(self.adopted)
+        self.current = self.all[before.number + 1]
+        self.model.load_state_dict(self.initial)
+        return self._record()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What a checkpoint holds of it."""
+        if len(self.all) == 1:
+            return {}
+        named = {_NUMBER: torch.tensor(self.current.number), _ADOPTED: self.adopted}
+        return named | {_INITIAL + name: value for name, value in self.initial.items()}
+
+    def load(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Go on where a checkpoint's tensors stand; returns the others."""
+        expected = {name: tensor.shape for name, tensor in self.tensors().items()}
+        if expected != {name: tensors[name].shape for name in expected if name in tensors}:
+            raise CheckpointError("The checkpoint is of another model or algorithm; start a new run in another folder.")
+        if expected:
+            self.current = self.all[int(tensors[_NUMBER])]
+            self.adopted = tensors[_ADOPTED].to(self.adopted)
+            self.initial = {name: tensors[_INITIAL + name] for name in self.initial}
+        return {name: tensor for name, tensor in tensors.items() if name not in expected}
+
+    def _record(self) -> Record:
+        """What was adopted, by class, and how much of it is right where the truth is known."""
+        classes, chosen = self.given.num_classes, self.adopted != MISSING
+        labels, truth = self.adopted[chosen].cpu(), self.given.truth[chosen].cpu()
+        counts, known = (torch.bincount(part, minlength=classes) for part in (labels, labels[truth != MISSING]))
+        right = torch.bincount(labels[labels == truth], minlength=classes)
+        return {
+            "kind": "generation",
+            "step": self.current.start,
+            "generation": self.current.number,
+            "adopted": counts.tolist(),
+            "precision": listed(100.0 * right.double() / known.double()),
+            "message": f"Generation {self.current.number + 1} of {len(self.all)}: training starts afresh, with "
+            f"{len(labels)} predicted labels beside the given ones.",
+        }

@@ -1,0 +1,1 @@
+"""Files, text, numbers and options: what every room needs and none owns."""

@@ -1,0 +1,57 @@
+"""Files that are there as a whole or not at all: neither a full disk nor Ctrl-C leaves half of one behind."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from cadr.errors import DataError
+from cadr.utils.text import reason
+
+
+class WriteError(DataError):
+    """A file cannot be written."""
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[Path]:
+    """Where to write what takes the name `path` in the end; folders on the way there are made."""
+    special = path.exists() and not path.is_file()  # /dev/stdout cannot be replaced, nor can a folder
+    path = path if special else Path(os.path.realpath(path))  # a link stays one
+    # Of its own, or two processes that write to one name would mix what they write.
+    new = path if special else path.with_name(f"{path.name[:50]}.{secrets.token_hex(4)}.new")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield new
+        if not special:
+            sync(new)  # what a full disk refuses shows here at the latest, before the name is taken
+            new.replace(path)
+    except UnicodeEncodeError as error:
+        if error.object != str(new):  # of something in the file
+            raise
+        raise WriteError(f"{str(path)!r} could not be written: the name is no UTF-8; choose another") from None
+    except OSError as error:
+        if error.filename not in (None, str(new)):  # of something else, which was read meanwhile
+            raise
+        raise WriteError(f"{path} could not be written: {error.strerror or reason(error)}") from error
+    finally:
+        if not special:
+            with suppress(OSError):  # nothing can be removed from a disk that cannot be written to, nor is it there
+                new.unlink(missing_ok=True)
+
+
+def sync(path: Path) -> None:
+    """Make durable what is in a file, or the names in a folder."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        known = error.errno in (errno.EINVAL, errno.ENOTSUP)  # of systems that do this for files alone
+        if not (known and path.is_dir()):
+            raise
+    finally:
+        os.close(descriptor)

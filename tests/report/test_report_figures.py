@@ -1,0 +1,159 @@
+"""The figures: what is drawn stands where it should, everything is escaped, and all of it is said in words."""
+
+import math
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+
+from cadr.report.figures import Bar, Series, bars, lines, matrix, reliability_diagram
+from cadr.report.figures.lines import Extent, extent_of
+from cadr.report.figures.reliability import Bin, calibration_error, reliability
+from cadr.report.figures.svg import round_ticks, short, shortened, tag
+from cadr.report.sections import PANELS, Classes
+
+HOSTILE = """<script>alert(1)</script>&"'"""
+
+
+def parsed(markup):
+    return ElementTree.fromstring(str(markup))
+
+
+def described(figure):
+    return figure.find("desc").text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "most", "expected"),
+    [
+        (0, 100, 5, [0, 20, 40, 60, 80, 100]),
+        (0, 35, 4, [0, 10, 20, 30]),
+        (7, 86, 5, [20, 40, 60, 80]),
+        (0.2, 0.2, 3, [0.2]),
+        (0, 131072, 5, [0, 50000, 100000]),
+    ],
+)
+def test_ticks_are_round_and_inside(low, high, most, expected):
+    ticks = round_ticks(low, high, most)
+    assert all(low - 1e-9 <= t <= high + 1e-9 for t in ticks)
+    assert 1 <= len(ticks) <= 2 * most
+    assert ticks == pytest.approx(expected)
+
+
+def test_numbers_on_axes_are_short():
+    assert [short(v) for v in (0, 0.25, 95.0, 1500, 20000, 1.5e6)] == ["0", "0.25", "95", "1500", "20k", "1.5M"]
+
+
+def test_long_names_are_cut_in_the_middle():
+    assert shortened("short", 5) == "short"
+    cut = [shortened(f"a rather long class name {i}", 14) for i in range(100)]
+    assert cut[7] == "a rathe…name 7"
+    assert len(set(cut)) == 100
+    assert {len(c) for c in cut} == {14}
+    assert shortened("abc", 1) == "…"
+
+
+def test_everything_from_outside_is_escaped():
+    assert HOSTILE not in tag("text", HOSTILE, title=HOSTILE)
+    assert parsed(tag("text", HOSTILE, title=HOSTILE)).attrib["title"] == HOSTILE
+    figures = [
+        lines(HOSTILE, [Series(HOSTILE, 0, [(0, 1.0), (5, 2.0)])], Extent(5, 0, 2)),
+        bars(HOSTILE, [HOSTILE], [[Bar(1.0, "labelled")]], [HOSTILE], str),
+        matrix(HOSTILE, [HOSTILE, "b"], [[1, 2], [3, 4]]),
+        reliability_diagram(HOSTILE, [Bin(0.5, 0.5, 3)]),
+    ]
+    for figure in figures:
+        assert "<script" not in figure
+        assert parsed(figure).find("title").text == HOSTILE
+
+
+def test_a_line_breaks_where_there_is_no_value_and_ends_at_the_last():
+    series = Series("run", 2, [(0, 0.0), (10, 50.0), (20, None), (30, 100.0), (40, 25.0)])
+    figure = parsed(lines("Recall", [series], Extent(40, 0, 100), " %"))
+    path = next(e for e in figure.iter("path")).attrib["d"]
+    assert path.count("M") == 2
+    assert path.count("L") == 2
+    numbers = [
+        tuple(map(float, part[1:].split())) for part in path.replace("L", "|L").replace("M", "|M").split("|")[1:]
+    ]
+    xs, ys = zip(*numbers, strict=True)
+    assert xs == tuple(sorted(xs))
+    assert ys[2] < ys[1] < ys[3] < ys[0]  # 100, 50, 25, 0 from the top down
+    circle = next(figure.iter("circle"))
+    assert (float(circle.attrib["cx"]), float(circle.attrib["cy"])) == pytest.approx(numbers[-1], abs=0.1)
+    assert "run: from 0 to 25 %, between 0 and 100 %" in described(figure)
+
+
+def test_a_curve_without_values_is_said_to_have_none():
+    figure = parsed(lines("P", [Series("run", 0, [(0, None)])], extent_of([Series("run", 0, [(0, None)])])))
+    assert "no values" in described(figure)
+    assert "no values" in [e.text for e in figure.iter("text")]
+    assert next(iter(figure.iter("path"))).attrib["d"] == ""
+
+
+def test_bars_are_as_long_as_their_values_and_say_their_intervals():
+    figure = parsed(
+        bars(
+            "Shares",
+            ["a", "b"],
+            [[Bar(10.0, "labelled")], [Bar(20.0, "estimated", (15.0, 30.0))]],
+            ["share"],
+            "{:g}".format,
+        )
+    )
+    first, second = (float(r.attrib["width"]) for r in figure.iter("rect"))
+    assert second == pytest.approx(2 * first)
+    assert described(figure) == "Bar chart. a: share 10; b: share 20 (between 15 and 30)."
+    assert any(e.attrib["class"] == "whisker" for e in figure.iter("path"))
+
+
+def test_bars_on_a_logarithmic_axis():
+    groups = [[Bar(v, "estimated")] for v in (0.01, 0.1, 1.0)]
+    figure = parsed(bars("φ", ["a", "b", "c"], groups, ["φ"], "{:g}".format, log=True))
+    widths = [float(r.attrib["width"]) for r in figure.iter("rect")]
+    assert widths[2] - widths[1] == pytest.approx(widths[1] - widths[0], abs=2)
+    assert "not known" in described(parsed(bars("φ", ["a"], [[Bar(None, "estimated")]], ["φ"], str, log=True)))
+
+
+def test_a_confusion_matrix_shades_by_the_share_of_the_row():
+    figure = parsed(matrix("Confusion", ["ant", "bee"], [[3, 1], [0, 0]]))
+    cells = [e for e in figure.iter("rect") if e.attrib["class"] == "heat"]
+    assert [float(c.attrib["fill-opacity"]) for c in cells] == [0.75, 0.25, 0, 0]
+    assert cells[1].find("title").text == "ant predicted as bee: 1 of 4"
+    assert described(figure) == (
+        "Confusion matrix of 4 examples, 3 of them right. Most frequent mistakes: ant taken for bee 1 times."
+    )
+
+
+def test_long_names_stand_upright_over_their_columns():
+    names = [f"digit {i}" for i in range(10)]
+    written = list(parsed(matrix("Confusion", names, np.eye(10, dtype=int).tolist())).iter("text"))
+    turned = [e for e in written if "rotate" in e.attrib.get("transform", "")]
+    assert [e.text for e in turned] == names  # whole: nothing is cut, nothing runs together
+    short = parsed(matrix("Confusion", ["a", "b"], [[1, 0], [0, 1]]))
+    assert not any("transform" in e.attrib for e in short.iter("text"))
+
+
+def test_a_hundred_classes_fit():
+    figure = parsed(matrix("Confusion", [str(i) for i in range(100)], np.eye(100, dtype=int).tolist()))
+    assert sum(1 for e in figure.iter("rect") if e.attrib["class"] == "heat") == 10_000
+    assert len(list(figure.iter("text"))) == 2
+
+
+def test_of_many_classes_those_with_the_fewest_labels_get_a_panel():
+    names, counts = tuple(f"class {c}" for c in range(40)), [(7 * c) % 40 for c in range(40)]
+    shown = Classes(names, counts).shown
+    assert [counts[c] for c in shown] == list(range(PANELS))[::-1]
+    assert Classes(names, None).shown == list(range(PANELS))
+
+
+def test_reliability_counts_what_is_right_at_each_confidence():
+    confidence = np.array([0.05, 0.95, 0.96, 1.0, 0.55])
+    right = np.array([False, True, True, False, True])
+    bins = reliability(confidence, right)
+    assert [b.size for b in bins] == [1, 1, 3]
+    assert bins[2].right == pytest.approx(2 / 3)
+    assert bins[2].confidence == pytest.approx(0.97)
+    by_hand = (1 * 0.05 + 1 * 0.45 + 3 * abs(0.97 - 2 / 3)) / 5
+    assert calibration_error(bins) == pytest.approx(by_hand)
+    assert math.isclose(sum(b.size for b in bins), 5)
