@@ -15,10 +15,10 @@ import signal, sys
 from pathlib import Path
 from cadr.cli import recipes
 from cadr.cli.main import main
-from cadr.utils.atomic_write import whole
+from cadr.utils.atomic_write import atomic_write
 
 def run(namespace):
-    with whole(Path("all.csv")) as new:
+    with atomic_write(Path("all.csv")) as new:
         new.write_text("half")
         signal.raise_signal(int(sys.argv[1]))
 

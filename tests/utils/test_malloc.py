@@ -85,7 +85,7 @@ def test_settings_of_ones_own_are_left_alone(own):
 
 @glibc
 def test_nothing_is_kept_where_there_is_no_room():
-    scarce = "from cadr import allocation\nallocation.available = lambda: 1 << 28\n"
+    scarce = "from cadr.utils import malloc\nmalloc.available = lambda: 1 << 28\n"
     said = run(scarce + PROGRAM)
     assert said["with"] > 0.5 * said["without"], said
 
