@@ -76,6 +76,25 @@ def test_onnx_in_onnxruntime(kind, tmp_path, request):
     np.testing.assert_allclose(found, expected(run, examples), atol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+def test_a_table_with_a_constant_column_and_an_immense_one(tmp_path):
+    """What never changes is divided by 3.4e38; examples of that size, made up to compare with, were no numbers."""
+    x, truth = table(60)
+    immense = np.where(truth == 1, 1e38, -1e38)
+    rows = [[*map(float, x[i]), 7, immense[i], NAMES[truth[i]] if i < 30 else ""] for i in range(60)]
+    data = write_csv(tmp_path / "trees.csv", [*COLUMNS, "version", "immense", "label"], rows)
+    flags = ["--steps", "20", "--batch", "8", "--ratio", "1", "--evaluations", "1", "--device", "cpu"]
+    assert main(["train", str(data), *flags, "--out", str(tmp_path / "run")]) == 0
+    with np.errstate(all="raise"):
+        export_run(tmp_path / "run", tmp_path / "out", ("safetensors", "torch", "onnx"))
+    exported = torch.export.load(tmp_path / "out" / "model.pt2").module()
+    examples = np.column_stack([x, np.full(60, 7), immense]).astype(np.float32)
+    for version in (7, 8, -1000):  # an unseen value of the constant column counts for nothing, there as here
+        examples[:, 3] = version
+        found = exported(torch.from_numpy(examples)).detach().numpy()
+        np.testing.assert_allclose(found, expected(tmp_path / "run", examples), atol=1e-5)
+
+
 def test_a_difference_is_not_kept(trees, tmp_path, monkeypatch):
     monkeypatch.setattr(export, "TOLERANCE", -1.0)
     with pytest.raises(ConfigError, match="differs from the run"):

@@ -29,10 +29,12 @@ from cadr.errors import ConfigError
 from cadr.inference.model_card import model_card
 from cadr.inference.predictor import Predictor
 from cadr.utils.atomic_write import atomic_write
+from cadr.utils.limits import NUMBER
 from cadr.utils.optional_imports import optional_import
 
 TOLERANCE = 1e-4  # of a probability, between PyTorch and an exported model
 _EXAMPLES = 5  # on which they are compared
+_LARGEST = NUMBER / 4  # of a made-up number: its distance from the centre is a finite one, too
 _ENCODING = (
     "column after column: its number; where it has an offset, the number less that, taken off in 64 bits; where it has "
     "a since, the days from then to the cell, a date, with a time in UTC as a fraction; where it has a fill, the "
@@ -198,12 +200,13 @@ def _compare(predictor: Predictor, exported: Callable[[Any], Any], name: str) ->
 
 
 def _some(predictor: Predictor, rows: int) -> Any:
-    """Made-up examples of the right kind, about as large as real ones."""
+    """Made-up examples of the right kind, about as large as real ones; what was constant in training varies here."""
     spec, generator = predictor.spec, np.random.Generator(np.random.PCG64(rows))
     if spec.kind == "image":
         return generator.integers(0, 256, (rows, *spec.shape), dtype=np.uint8)
-    noise = generator.normal(size=(rows, *spec.shape))
-    return (noise * np.array(spec.scale) + np.array(spec.centre)).astype(np.float32)
+    scale = np.array(spec.scale)
+    noise = generator.normal(size=(rows, *spec.shape)) * np.where(scale < NUMBER, scale, 1.0)
+    return np.clip(noise + np.array(spec.centre), -_LARGEST, _LARGEST).astype(np.float32)
 
 
 FORMATS: dict[str, Callable[[Predictor, Path], list[Path]]] = {
