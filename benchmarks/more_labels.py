@@ -32,11 +32,11 @@ from cadr.config import Config  # noqa: E402
 from cadr.data import open_data  # noqa: E402
 from cadr.data.pool import Pool  # noqa: E402
 from cadr.data.split import apply, make_split  # noqa: E402
-from cadr.report.label_figures import labels_of  # noqa: E402
+from cadr.report.examples import variance_removed  # noqa: E402
+from cadr.report.labels import labels_of  # noqa: E402
 from cadr.report.model_outputs import Look, look  # noqa: E402
 from cadr.report.query_export import least_sure  # noqa: E402
-from cadr.report.run_facts import Run  # noqa: E402
-from cadr.report.worth_labelling import variance_removed  # noqa: E402
+from cadr.report.runs import Run  # noqa: E402
 from cadr.training import train  # noqa: E402
 
 RECORD = Path(__file__).with_suffix(".json")

@@ -29,7 +29,7 @@ from benchmarks.matched import accuracy, matched_accuracy  # noqa: E402
 
 from cadr.config import name_of  # noqa: E402
 from cadr.report.model_outputs import look  # noqa: E402
-from cadr.report.run_facts import Run  # noqa: E402
+from cadr.report.runs import Run  # noqa: E402
 
 RECORD, OUT = ROOT / "benchmarks" / "renaming.json", ROOT / "benchmarks" / "renaming.md"
 _ROWS = 10_000  # unlabelled examples among which neighbours are looked for

@@ -33,7 +33,7 @@ from cadr.data.pool import MISSING, Pool  # noqa: E402
 from cadr.data.protocols import Longtail  # noqa: E402
 from cadr.data.split import apply, make_split  # noqa: E402
 from cadr.report.model_outputs import look  # noqa: E402
-from cadr.report.run_facts import Run  # noqa: E402
+from cadr.report.runs import Run  # noqa: E402
 from cadr.training import train  # noqa: E402
 from cadr.training.target import diagnosed_target  # noqa: E402
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cadr.diagnosis.contradictions import classes_outside, outside
+from cadr.diagnosis.contradictions import classes_outside, outside, share_intervals
 from cadr.diagnosis.result import ClassDiagnosis, Diagnosis
-from cadr.diagnosis.simultaneous_intervals import share_intervals
 
 Z = {1: 1.6449, 2: 1.9600, 10: 2.5758}  # of 90 % on both sides, and of as many intervals of a tenth as much error
 

@@ -16,9 +16,9 @@ from PIL import Image
 
 from cadr.cli.main import main
 from cadr.data.pool import MISSING, Pool
-from cadr.report.class_examples import CLASSES, LABELLED, PREDICTED, named
+from cadr.report.examples import CLASSES, LABELLED, PREDICTED, named
 from cadr.report.model_outputs import Look, look
-from cadr.report.run_facts import Run
+from cadr.report.runs import Run
 from cadr.training import checkpoint
 from tests.report import own_runs
 from tests.training import tiny

@@ -10,7 +10,7 @@ from cadr.data.pool import Pool
 from cadr.models import MLP
 from cadr.report.label_errors import doubts
 from cadr.report.model_outputs import Around, look
-from cadr.report.run_facts import Run
+from cadr.report.runs import Run
 from tests.report.reports import config, own_pool, plain, written
 from tests.training import tiny
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from cadr.diagnosis.diagnose import diagnose
-from cadr.report.label_figures import labels_of
+from cadr.report.labels import labels_of
 from cadr.report.model_outputs import look
-from cadr.report.run_facts import Run
+from cadr.report.runs import Run
 from tests.report.reports import config, own_pool
 from tests.training import tiny
 

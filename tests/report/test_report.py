@@ -18,7 +18,7 @@ from cadr.diagnosis.diagnose import diagnose
 from cadr.errors import CheckpointError, ConfigError
 from cadr.inference import evaluate_run
 from cadr.report import write_report
-from cadr.report.reproduce import command, settings
+from cadr.report.runs import command, settings
 from cadr.training import train
 from tests.report.reports import config, own_pool, plain, written
 from tests.training import tiny

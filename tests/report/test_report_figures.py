@@ -6,11 +6,21 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from cadr.report.figures import Bar, Series, bars, lines, matrix, reliability_diagram
-from cadr.report.figures.lines import Extent, extent_of
-from cadr.report.figures.reliability import Bin, calibration_error, reliability
-from cadr.report.figures.svg import round_ticks, short, shortened, tag
+from cadr.report.charts import (
+    Bar,
+    Bin,
+    Extent,
+    Series,
+    bars,
+    calibration_error,
+    extent_of,
+    lines,
+    matrix,
+    reliability,
+    reliability_diagram,
+)
 from cadr.report.sections import PANELS, Classes
+from cadr.report.svg import round_ticks, short, shortened, tag
 
 HOSTILE = """<script>alert(1)</script>&"'"""
 

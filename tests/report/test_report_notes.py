@@ -12,9 +12,9 @@ from cadr.algorithms import CADR, FixMatch
 from cadr.config import Config
 from cadr.data import from_arrays
 from cadr.diagnosis.diagnose import diagnose
-from cadr.report.label_figures import Labels
+from cadr.report.labels import Labels
 from cadr.report.notes import notes
-from cadr.report.run_facts import Run
+from cadr.report.runs import Run
 from cadr.training.signature import InputSpec
 from tests.report.reports import config, plain, written
 from tests.training import tiny

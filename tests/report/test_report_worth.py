@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from cadr.estimate.aipw import aipw
-from cadr.report.worth_labelling import variance_removed
+from cadr.report.examples import variance_removed
 
 
 def exact_variance(loss, imputed, propensity):

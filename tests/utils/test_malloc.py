@@ -13,9 +13,9 @@ import torch
 from torch import nn
 
 from cadr.data.pool import Pool
+from cadr.inference.evaluation import UserLabels
 from cadr.inference.predict import predict_file
 from cadr.inference.predictor import Predictor
-from cadr.inference.user_labels import UserLabels
 from cadr.training import train
 from cadr.training.network import call
 from cadr.utils import malloc
@@ -181,7 +181,7 @@ def test_counting_predicted_shares_keeps_what_it_frees(monkeypatch):
             users.append((len(examples), malloc._users))
             return torch.eye(2)[[0] * len(examples)]
 
-    monkeypatch.setattr("cadr.inference.user_labels._AT_ONCE", 2)
+    monkeypatch.setattr("cadr.inference.evaluation._AT_ONCE", 2)
     pool = Pool(np.zeros((7, 3), np.float32), np.array([0, 1, -1, -1, -1, -1, -1]), ("a", "b"))
     found = UserLabels(pool, Namespace(classes=[None] * 2))._shares(Predicting())  # type: ignore[arg-type]
     assert (found, users) == ([1.0, 0.0], [(2, 0), (2, 1), (1, 1)])

@@ -6,7 +6,7 @@ import pytest
 
 from cadr.data import open_data
 from cadr.errors import MissingPackageError
-from cadr.report.page import render
+from cadr.report.build import render
 from cadr.utils.optional_imports import optional_import
 
 

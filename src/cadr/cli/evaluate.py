@@ -12,7 +12,7 @@ from cadr.utils.numbers_in_text import counted
 
 if TYPE_CHECKING:
     from cadr.cli.main import Subparsers
-    from cadr.inference.user_labels import UserLabels
+    from cadr.inference.evaluation import UserLabels
 
 _WHERE = {
     "test": ("test example", ""),
@@ -64,7 +64,7 @@ def run(namespace: Namespace) -> int:
 
 
 def _own_labels(folder: Path) -> UserLabels | None:
-    from cadr.inference.user_labels import UserLabels
+    from cadr.inference.evaluation import UserLabels
     from cadr.training.data_location import located
     from cadr.training.run_folder import RunFolder
 

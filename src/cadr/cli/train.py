@@ -95,8 +95,8 @@ def run(namespace: Namespace) -> int:
 
 def _on_all_rows(settled: Settled, out: Path) -> list[str]:
     """What the labels of somebody's own data say of all rows, which those held out do not show."""
+    from cadr.inference.evaluation import UserLabels
     from cadr.inference.predictor import Predictor
-    from cadr.inference.user_labels import UserLabels
     from cadr.training.accuracy_notes import last_evaluation
 
     config = settled.config

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from cadr.cli.comparison import highest, spread
 from cadr.cli.runs import Job
+from cadr.inference.evaluation import UserLabels
 from cadr.inference.predictor import Predictor
-from cadr.inference.user_labels import UserLabels
 from cadr.training.accuracy_notes import last_evaluation
 
 WEIGHTED, OUTSIDE = "weighted, %", "shares outside"

@@ -13,7 +13,7 @@ from cadr.data.description import columns_in_words
 from cadr.data.pool import MISSING, Pool
 from cadr.diagnosis.result import Diagnosis
 from cadr.errors import DataError
-from cadr.inference.user_labels import is_own
+from cadr.inference.evaluation import is_own
 from cadr.training import defaults as by_size
 from cadr.training.prepare import device_of, open_source
 from cadr.training.run_folder import RunFolder

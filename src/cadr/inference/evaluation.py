@@ -1,20 +1,35 @@
-"""Evaluate a run's averaged model again, from what its folder holds."""
+"""What a run comes to: on its test set or held-out labels, and on all rows, of which labels are a biased part."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import nn
 
+from cadr.config import Config
+from cadr.data import BENCHMARKS
 from cadr.data.pool import Pool
-from cadr.errors import CheckpointError, DataError
-from cadr.inference.trained_weights import trained
+from cadr.data.unlabelled import spread, unlabelled
+from cadr.diagnosis.contradictions import Outside, classes_outside, outside
+from cadr.diagnosis.result import Diagnosis
+from cadr.errors import CadrError, CheckpointError, DataError
+from cadr.inference.predictor import Predictor, trained
+from cadr.training.accuracy_notes import over_classes, weighted_accuracy
 from cadr.training.device_data import Inputs
 from cadr.training.network import evaluate, is_half
-from cadr.training.prepare import Prepared, check_same_data, restore
+from cadr.training.prepare import Prepared, check_same_data, open_source, restore
+from cadr.training.record import Record
 from cadr.training.run_folder import RunFolder
 from cadr.training.schedule import scores
+from cadr.training.target import diagnosed_target
+from cadr.utils.malloc import kept_from_the_second
+
+ROWS = 100_000  # unlabelled ones that are predicted, at most
+_AT_ONCE = 1_000  # in memory, of a mapped file
 
 
 def evaluate_run(
@@ -57,3 +72,73 @@ def averaged(prepared: Prepared, tensors: dict[str, Any]) -> nn.Module:
     except RuntimeError:
         raise CheckpointError("The checkpoint is of another model than the one given.") from None
     return prepared.model.to(prepared.device).eval()
+
+
+def is_own(config: Config) -> bool:
+    """Whether the data are somebody's own, with labels missing as they are or as a protocol decides."""
+    return config.data not in BENCHMARKS
+
+
+@dataclass(frozen=True, eq=False)
+class UserLabels:
+    """Data whose labels are missing as they are, and what a diagnosis says of them."""
+
+    pool: Pool
+    diagnosis: Diagnosis
+
+    @staticmethod
+    def of(config: Config, pool: Pool | None = None, diagnosis: Diagnosis | None = None) -> UserLabels | None:
+        """None of a benchmark, nor where nothing can be diagnosed: a protocol takes labels from data that have all.
+
+        Nor are there any of data that are gone. `pool` and `diagnosis` are given where they are there already.
+        """
+        if not is_own(config):
+            return None
+        if pool is None:
+            try:
+                pool = open_source(config)
+            except (CadrError, OSError):
+                return None
+        diagnosis = diagnosis or diagnosed_target(pool).diagnosis
+        return None if diagnosis is None or diagnosis.weak else UserLabels(pool, diagnosis)
+
+    def weighted(self, evaluation: Record) -> float | None:
+        return weighted(evaluation, [c.propensity for c in self.diagnosis.classes])
+
+    def outside(self, predictor: Predictor) -> list[Outside]:
+        """Classes whose predicted shares the diagnosis contradicts."""
+        return classes_outside(self.diagnosis, self._shares(predictor))
+
+    def words(self, predictor: Predictor, evaluation: Record | None) -> list[str]:
+        """A sentence each on accuracy on all rows and on predicted shares, where there is something to say."""
+        accuracy = None if evaluation is None else self.weighted(evaluation)
+        said = [] if accuracy is None or evaluation is None else [weighted_in_words(evaluation, accuracy)]
+        contradicted = outside(self.diagnosis, self._shares(predictor))
+        return [*said, f"Warning: {contradicted}"] if contradicted else said
+
+    def _shares(self, predictor: Predictor) -> list[float]:
+        """Of the unlabelled rows, by class, as `cadr predict` names them."""
+        rows = spread(unlabelled(self.pool), ROWS)
+        counts = np.zeros(len(self.diagnosis.classes), dtype=np.int64)
+        with kept_from_the_second(range(0, len(rows), _AT_ONCE)) as starts:
+            for start in starts:
+                found = predictor.probabilities(self.pool.examples[rows[start : start + _AT_ONCE]]).argmax(1)
+                counts += np.bincount(found.cpu().numpy(), minlength=len(counts))
+        return [float(count) / len(rows) for count in counts]
+
+
+def weighted(evaluation: Record, propensity: Sequence[float | None]) -> float | None:
+    """Accuracy where a label held out counts 1/propensity, in percent; None if it was not judged on such labels.
+
+    A class with a single label has no propensity, and none that is held out.
+    """
+    if evaluation["on"] != "validation":
+        return None
+    return weighted_accuracy(evaluation["confusion"], [1.0 if phi is None else phi for phi in propensity])
+
+
+def weighted_in_words(evaluation: Record, accuracy: float, of: str = "") -> str:
+    return (
+        f"Weighted by 1/propensity, so that {over_classes(evaluation['recall'])} count as in all rows, accuracy"
+        f"{of and f' of {of}'} is {accuracy:.1f} %."
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import sys
 from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +20,7 @@ from cadr.config import Config
 from cadr.data.sources.prediction_reader import Wanted
 from cadr.errors import CheckpointError
 from cadr.estimate.calibration import Calibration, uncalibrated
-from cadr.inference.trained_weights import trained
+from cadr.training import checkpoint
 from cadr.training.loop import CALIBRATION
 from cadr.training.network import at_once, call, is_half
 from cadr.training.prepare import build_model, device_of
@@ -142,3 +143,14 @@ def _load_average(out: Path | str, model: nn.Module, tensors: dict[str, Tensor])
     if lost:
         raise CheckpointError(f"The checkpoint in {out} is of another model: {lost[0]} does not fit.")
     model.load_state_dict({name: tensors[stored] for name, stored in names.items()})
+
+
+def trained(folder: RunFolder, purpose: str) -> checkpoint.Checkpoint:
+    """The checkpoint to use. Standard error hears of a damaged one: predictions may go to standard output."""
+    found, problem = checkpoint.newest(folder.path)
+    if found is None:
+        raise CheckpointError(f"{folder.path} holds no checkpoint to {purpose}; train it first.")
+    if problem:
+        step = int(found[0]["step"])
+        print(f"Warning: {problem} The one before it is used, of step {step:,}.", file=sys.stderr, flush=True)
+    return found

@@ -14,21 +14,28 @@ from cadr.config import CHOICES
 from cadr.data.pool import Pool
 from cadr.errors import CadrError, ConfigError, DataError
 from cadr.inference.overwrite_guard import check_not_overwritten
-from cadr.report.class_examples import named
-from cadr.report.examples import worth_labelling
+from cadr.report.examples import named, worth_labelling
 from cadr.report.label_errors import doubts
-from cadr.report.label_figures import Labels, labels_of
+from cadr.report.labels import Labels, labels_of
 from cadr.report.model_outputs import Look, look
 from cadr.report.notes import notes
-from cadr.report.page import render
 from cadr.report.query_export import check_free, write_to_label
-from cadr.report.reproduce import command, settings
-from cadr.report.run_facts import Run, clean, read_runs
-from cadr.report.sections import Classes, beliefs, calibration_cautions, learning, mistakes, name_of, pseudo_labels
-from cadr.report.tables import by_class, summaries
+from cadr.report.runs import Run, clean, command, read_runs, settings
+from cadr.report.sections import (
+    Classes,
+    beliefs,
+    by_class,
+    calibration_cautions,
+    learning,
+    mistakes,
+    name_of,
+    pseudo_labels,
+    summaries,
+)
 from cadr.training import checkpoint
 from cadr.training.prepare import fingerprint
 from cadr.utils.atomic_write import atomic_write
+from cadr.utils.optional_imports import optional_import
 
 EXAMPLES = 12
 DOUBTS = 24  # labels of a kind that may be wrong
@@ -220,3 +227,16 @@ def _reproduce(run: Run) -> dict[str, str]:
 def _subtitle(runs: Sequence[Run]) -> str:
     spec = runs[0].spec
     return f"{spec.rows:,} examples, {sum(spec.labels):,} of them labelled, {len(spec.class_names)} classes."
+
+
+def render(content: dict[str, Any]) -> str:
+    jinja2 = optional_import("jinja2", "a report")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("cadr.report", "template"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    page: str = environment.get_template("report.html").render(content)
+    return page

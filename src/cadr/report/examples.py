@@ -1,9 +1,10 @@
-"""Single examples to look at: how they are shown, and those whose missing labels are worth asking for."""
+"""Single examples to look at: pictures of each class, and those whose missing labels are worth asking for."""
 
 from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from cadr.data.pool import MISSING
+from cadr.data.unlabelled import spread
 from cadr.report.model_outputs import Look
-from cadr.report.run_facts import clean
-from cadr.report.worth_labelling import variance_removed
+from cadr.report.runs import clean
 
 _SIDE = 96  # pixels; larger pictures are made smaller, smaller ones are enlarged by the page
 _GUESSES = 3
+_TINY = 1e-12  # below this a probability is rounding, and its logarithm no loss
+CLASSES = 12  # whose pictures are shown, of those with the fewest labels
+LABELLED, PREDICTED = 3, 6  # pictures of each
+_SMALL_SIDE = 64  # pixels
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,7 @@ class Example:
 
 
 def worth_labelling(look: Look, propensity: NDArray[np.float64], names: tuple[str, ...], most: int) -> list[Example]:
-    """The unlabelled examples whose labels would remove most of the variance; see `worth_labelling.py`."""
+    """The unlabelled examples whose labels would remove most of the variance; see `variance_removed`."""
     removed = variance_removed(look.on_unlabelled, propensity)
     total = removed.sum()
     shown = []
@@ -70,3 +76,82 @@ def picture(example: NDArray[Any], side: int = _SIDE) -> str | None:
     content = io.BytesIO()
     image.save(content, "PNG", optimize=True)
     return "data:image/png;base64," + base64.b64encode(content.getvalue()).decode()
+
+
+@dataclass(frozen=True)
+class Shown:
+    called: str
+    picture: str
+
+
+@dataclass(frozen=True)
+class Named:
+    """One class."""
+
+    name: str
+    labels: int
+    labelled: Sequence[Shown]
+    predictions: int  # among the unlabelled examples that were looked at
+    predicted: Sequence[Shown]
+
+
+def named(look: Look, names: tuple[str, ...]) -> list[Named]:
+    """What the classes' names stand for: labelled pictures beside unlabelled ones that are called by the name.
+
+    With few labels a class may end up with another's name, and no figure can say so where there are no labels to tell;
+    a person sees it at a glance. The classes with the fewest labels come first; none where examples are no pictures.
+    """
+    if look.pool.examples.ndim != 4 or not len(look.unlabelled):
+        return []
+    labels = look.labels
+    counts = np.bincount(labels[labels != MISSING], minlength=len(names))
+    guess, sure = look.on_unlabelled.argmax(1), look.on_unlabelled.max(1)
+    found = []
+    for c in np.argsort(counts, kind="stable")[:CLASSES]:
+        labelled = np.flatnonzero(labels == c)
+        labelled = labelled[np.argsort(look.pool.labels[labelled] == MISSING, kind="stable")]  # those held out last
+        of_class = np.flatnonzero(guess == c)
+        surest = look.unlabelled[of_class[np.argsort(-sure[of_class], kind="stable")]]
+        found.append(
+            Named(
+                names[int(c)],
+                int(counts[c]),
+                _pictures(look, labelled[:LABELLED]),
+                len(of_class),
+                # of the surer half, for the surest alone may all look alike
+                _pictures(look, spread(surest[: (len(surest) + 1) // 2], PREDICTED)),
+            )
+        )
+    return found
+
+
+def _pictures(look: Look, rows: np.ndarray) -> list[Shown]:
+    drawn = [(called(look, "unlabelled", int(row)), picture(look.pool.examples[row], _SMALL_SIDE)) for row in rows]
+    return [Shown(name, image) for name, image in drawn if image is not None]
+
+
+def variance_removed(probabilities: NDArray[np.float64], propensity: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n,) how much of the variance of the doubly robust loss each unlabelled row's label would remove.
+
+    Of (n, C) probabilities and (C,) propensities. The estimate of the mean loss over n rows is
+    (1/n) Σ ĝ_i + (r_i/φ_i)(ℓ_i − ĝ_i), with r_i = 1 where row i is labelled, which happens with probability
+    φ_i = φ(y_i), ℓ_i its loss and ĝ_i the loss imputed for it. Given the rows, only the r_i are random, and
+    independent, so its variance is a sum with one term per row:
+
+        (1/n²) Σ v_i,    v_i = (1 − φ_i)/φ_i · (ℓ_i − ĝ_i)²
+
+    Asking for the label of row i makes φ_i = 1 and removes v_i, no more and no less. The terms add up, so the k rows
+    with the largest v_i are the best k to label together. (A labelled row shows its own v_i, and stands for 1/φ_i rows
+    like it: that is where the familiar (1 − φ)/φ² · residual² of the variance *estimate* comes from.) For a row without
+    a label v_i depends on the class it would turn out to have, so it is averaged over what that class may be, given
+    that the row is unlabelled: P(y | x, missing) ∝ P(y | x)(1 − φ_y). The loss is the cross-entropy −log P(y | x), and
+    what is imputed is its mean under the model.
+    """
+    loss = -np.log(np.maximum(probabilities, _TINY))
+    residual = loss - (probabilities * loss).sum(1, keepdims=True)
+    missing = probabilities * (1.0 - propensity)
+    total = missing.sum(1, keepdims=True)
+    missing = np.divide(missing, total, out=np.zeros_like(missing), where=total > 0)
+    odds = (1.0 - propensity) / propensity
+    removed: NDArray[np.float64] = (missing * odds * residual**2).sum(1)
+    return removed

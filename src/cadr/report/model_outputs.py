@@ -19,10 +19,9 @@ from cadr.estimate.label_noise import doubtful
 from cadr.estimate.label_swap import exchanged, fit_of_names
 from cadr.estimate.propensity import class_propensity
 from cadr.inference.evaluation import averaged
-from cadr.inference.predictor import read_calibration
-from cadr.inference.trained_weights import trained
+from cadr.inference.predictor import read_calibration, trained
 from cadr.models.feature_hooks import arriving, behind_middle
-from cadr.report.run_facts import Run
+from cadr.report.runs import Run
 from cadr.training.device_data import Inputs
 from cadr.training.network import is_half, logits_of
 from cadr.training.prepare import check_same_data, restore

@@ -1,22 +1,31 @@
-"""The figures about training: what they show, of which runs, and in what words."""
+"""The figures and tables about training: what they show, of which runs, and in what words."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from cadr.report.figures import Series, lines, matrix, reliability_diagram
-from cadr.report.figures.lines import Extent, extent_of
-from cadr.report.figures.reliability import calibration_error, reliability
+from cadr.report.charts import (
+    Extent,
+    Series,
+    calibration_error,
+    extent_of,
+    lines,
+    matrix,
+    reliability,
+    reliability_diagram,
+)
 from cadr.report.model_outputs import Look
-from cadr.report.run_facts import Run
+from cadr.report.runs import Run
+from cadr.training.accuracy_notes import over_classes
 from cadr.training.record import Record
 
+UNKNOWN = "Shares and propensities of classes with at most one label cannot be estimated."
 PANELS = 24  # classes that get a panel of their own
 
 
@@ -197,3 +206,70 @@ def _percent(series: Sequence[Series]) -> Extent:
 def name_of(run: Run, runs: Sequence[Run]) -> str:
     """Said only where there are several."""
     return run.name if len(runs) > 1 else ""
+
+
+Table = dict[str, Any]  # columns, rows, and of a table of classes a note
+
+
+def summaries(runs: Sequence[Run]) -> list[Table]:
+    """What each run came to; a table for each length, because a shorter run is no answer to a longer one."""
+    lengths = sorted({run.step for run in runs})
+    return [_summary([run for run in runs if run.step == length]) for length in lengths]
+
+
+def _summary(runs: Sequence[Run]) -> Table:
+    columns = ["run", "method", "accuracy, %", "geometric mean, %", "weakest class, %", "judged on", "steps", "seconds"]
+    rows = []
+    for run in runs:
+        scores = run.scores()
+        found = [value for value in scores["recall"] or () if value is not None]
+        figures = (run.accuracy, scores["gm"], min(found, default=None))
+        judged = f"{run.num_judged:,} {run.judged_on}" if run.num_judged else "–"
+        if len(found) < len(scores["recall"] or ()):
+            judged += f", {over_classes(scores['recall'])}"
+        rows.append([run.name, run.algorithm, *map(written, figures), judged, f"{run.step:,}", f"{run.seconds():,.0f}"])
+    return {"columns": columns, "rows": rows}
+
+
+def by_class(
+    runs: Sequence[Run], known: Sequence[Run], classes: Classes, propensity: Sequence[float | None] | None
+) -> Table:
+    """The last value of every curve; pseudo-labels are judged in `known` runs, whose truth somebody has.
+
+    `propensity` is what the diagnosis says. What a run believes is no substitute: it would be taken for the same.
+    """
+    columns = ["class"]
+    if classes.counts is not None:
+        columns.append("labels")
+    if propensity is not None:
+        columns.append("propensity, %")
+    for run in runs:
+        of = f"{run.name}: " if len(runs) > 1 else ""
+        pseudo = ("coverage, %", "precision, %") if run in known else ()
+        columns += [of + what for what in ("recall, %", *pseudo, "threshold", "P̂, %")]
+    rows = []
+    for c, name in enumerate(classes.names):
+        row = [name]
+        if classes.counts is not None:
+            row.append(str(classes.counts[c]))
+        if propensity is not None:
+            phi = propensity[c]
+            row.append("–" if phi is None else f"{100 * phi:.3g}")
+        for run in runs:
+            row += _last(run, c, run in known)
+        rows.append(row)
+    return {"columns": columns, "rows": rows, "note": UNKNOWN if propensity is not None and None in propensity else ""}
+
+
+def _last(run: Run, c: int, known: bool) -> list[str]:
+    trained, judged = run.of("train")[-1], run.last_evaluation
+    return [
+        "–" if judged is None else written(judged["recall"][c]),
+        *(written(trained[what][c]) for what in ("coverage", "precision") if known),
+        written(trained["thresholds"][c], 3),
+        written(100.0 * trained["prior"][c]),
+    ]
+
+
+def written(value: float | None, digits: int = 1) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"

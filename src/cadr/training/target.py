@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from cadr.algorithms.base import Algorithm
 from cadr.algorithms.class_aware import ClassAwarePropensity
 from cadr.data.pool import Pool
+from cadr.diagnosis.contradictions import share_intervals
 from cadr.diagnosis.result import Diagnosis
-from cadr.diagnosis.simultaneous_intervals import share_intervals
 from cadr.errors import DataError
 from cadr.utils.text import listed
 

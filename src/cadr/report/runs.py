@@ -1,17 +1,18 @@
-"""What a run's folder says of itself, without its data: settings, records and result."""
+"""Runs as their folders tell of them, without the data: settings, records, result, and how to make them again."""
 
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cadr.config import Config, name_of
+from cadr.config import CHANGEABLE, CHOICES, Config, name_of, options_of
 from cadr.errors import CheckpointError
-from cadr.report.figures import Series
+from cadr.report.charts import Series
 from cadr.training.record import Record
 from cadr.training.result import quoted, result, summary
 from cadr.training.run_folder import RunFolder
@@ -125,3 +126,48 @@ def clean(name: str) -> str:
 
 def _unshowable(character: str) -> bool:
     return unicodedata.category(character) in ("Cc", "Cs") or unicodedata.bidirectional(character) in _BIDIRECTIONAL
+
+
+def command(config: Config, out: str) -> str:
+    """The `cadr train` command of a run: what was chosen, and every setting that is not the default."""
+    words = ["cadr", "train", config.data]
+    for part in CHOICES:
+        chosen = getattr(config, part)
+        if chosen is not None:
+            words += [f"--{part}", name_of(chosen)]
+    for part in config.parts():
+        hidden = CHANGEABLE if part is config.training else frozenset()
+        for name, value in options_of(part).items():
+            if name not in hidden:
+                words += _flag(name, value)
+    return shlex.join([*words, "--out", out])
+
+
+def _flag(name: str, value: Any) -> list[str]:
+    dashed = name.replace("_", "-")
+    if isinstance(value, bool):
+        return [f"--{dashed}" if value else f"--no-{dashed}"]
+    if value is None:
+        return [f"--{dashed}", "none"]
+    if isinstance(value, list):
+        return [f"--{dashed}", *map(str, value)]
+    return [f"--{dashed}", str(value)]
+
+
+def settings(configs: list[Config]) -> list[tuple[str, list[str], bool]]:
+    """Every setting of every run: name, values, and whether the runs differ in it."""
+    flat = [config.to_dict() for config in configs]
+    names = dict.fromkeys(name for one in flat for name in one)
+    rows = []
+    for name in names:
+        values = [_shown_setting(one.get(name)) for one in flat]
+        rows.append((name, values, len(set(values)) > 1))
+    return rows
+
+
+def _shown_setting(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return (" ".join(map(str, value)) or "–") if isinstance(value, list) else str(value)

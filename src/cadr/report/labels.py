@@ -14,13 +14,12 @@ from cadr.diagnosis.diagnose import diagnose
 from cadr.diagnosis.result import Diagnosis
 from cadr.diagnosis.text import closing
 from cadr.errors import DataError
-from cadr.report.figures import Bar, bars
+from cadr.report.charts import Bar, bars
 from cadr.report.model_outputs import Look
-from cadr.report.run_facts import Run, clean
-from cadr.report.sections import Figure, Key
+from cadr.report.runs import Run, clean
+from cadr.report.sections import UNKNOWN, Figure, Key
 from cadr.utils.numbers_in_text import percent
 
-UNKNOWN = "Shares and propensities of classes with at most one label cannot be estimated."
 _DISTRIBUTION = "Labelled against estimated distribution"
 Floats = NDArray[np.float64]
 
