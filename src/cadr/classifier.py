@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -26,7 +26,8 @@ from cadr.config import Config
 from cadr.data.pool import MISSING, Pool
 from cadr.data.sources.arrays import as_examples, merging
 from cadr.diagnosis.contradictions import outside
-from cadr.errors import CadrWarning, DataError
+from cadr.errors import CadrWarning, ConfigError, DataError
+from cadr.inference.population import ESTIMATED, estimated_shift, shift_to
 from cadr.inference.predictor import Predictor
 from cadr.missing_labels import known_labels
 from cadr.training import train
@@ -130,14 +131,29 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             warnings.warn(doubt, CadrWarning, stacklevel=2)
         return self
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities, (n, classes); calibrated if labels were held out for it."""
-        check_is_fitted(self)
-        return self._probabilities(self._examples(X, reset=False))
+    def predict_proba(self, X: Any, *, prior: Any = None) -> NDArray[np.float64]:
+        """Probabilities, (n, classes); calibrated if labels were held out for it.
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable classes, (n,)."""
-        best = self.predict_proba(X).argmax(1)
+        `prior` are the classes' shares among these rows, if they are not those of the training rows (`class_prior_`):
+        numbers in the order of `classes_`, a mapping from some or all classes, or "estimated" from the rows themselves.
+        """
+        check_is_fitted(self)
+        probabilities = self._probabilities(self._examples(X, reset=False))
+        if prior is None:
+            return probabilities
+        if isinstance(prior, str) and prior == ESTIMATED:
+            return estimated_shift([probabilities], self.class_prior_)(probabilities)
+        classes = self.classes_.tolist()
+        if isinstance(prior, str) or not (isinstance(prior, Mapping) or len(prior) == len(classes)):
+            raise ConfigError(
+                f"prior: expected a share of each of {classes}, a mapping, or {ESTIMATED!r}, got {prior!r}"
+            )
+        given = prior if isinstance(prior, Mapping) else dict(zip(classes, map(float, prior), strict=True))
+        return shift_to(given, self.class_prior_, classes)(probabilities)
+
+    def predict(self, X: Any, *, prior: Any = None) -> NDArray[Any]:
+        """The most probable classes, (n,); `prior` as for `predict_proba`."""
+        best = self.predict_proba(X, prior=prior).argmax(1)
         return np.asarray(self.classes_[best])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def add(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "predict",
-        usage="cadr predict RUN DATA --out predictions.csv [--top N] [--labels FILE]",
+        usage="cadr predict RUN DATA --out predictions.csv [--top N] [--prior SHARES] [--labels FILE]",
         help="classes and probabilities for data of any size",
         description="Predict the class of every row of DATA with a trained run. The file holds a row for every row, in "
         "the same order, with the columns that identify it (or the file's name, or its number), the class and its "
@@ -48,6 +48,12 @@ def add(subparsers: Subparsers) -> None:
         metavar="NAME",
         help="column of labels to compare with (default: that which the run was trained with)",
     )
+    parser.add_argument(
+        "--prior",
+        metavar="SHARES",
+        help="the classes' shares among these rows, if they are not those of the training data: cat=.2,dog=.8 (classes "
+        "that are not named divide the rest), or estimated: from the rows themselves",
+    )
     parser.add_argument("--root", metavar="FOLDER", help="where benchmarks lie (default: $CADR_DATA, else data/)")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
     parser.set_defaults(run=run)
@@ -64,12 +70,18 @@ def run(namespace: Namespace) -> int:
         top=namespace.top,
         labels=namespace.labels,
         label_column=namespace.label_column,
+        prior=namespace.prior,
         root=namespace.root,
         device=namespace.device,
         progress=_Progress(),
     )
     seconds = time.perf_counter() - begun
     _show(found)
+    if found.shift is not None:
+        print("\nThe classes' shares were changed:")
+        show_table(["class", "training", "here"], found.shift.words(tuple(found.counts)))
+    if found.shift_note:
+        print(found.shift_note)
     print(f"\n{counted(found.rows, 'row')} in {seconds:.1f} s, written to {namespace.out}.")
     if found.caution:
         print(found.caution)

@@ -55,3 +55,13 @@ def _extrapolated(q: Floats, first: Floats, second: Floats) -> Floats:
     leap = q - 2.0 * length * change + length**2 * bend
     leap = np.where(np.isfinite(leap).all(0) & (leap > 0).all(0), leap, second)
     return np.asarray(leap / leap.sum(0))
+
+
+def with_prior(probabilities: Floats, before: Floats, after: Floats) -> Floats:
+    """P(class | x) of rows (n, C) where the classes have the shares `after` instead of `before`, each (C,).
+
+    By Bayes' rule, where P(x | class) stays as it was. A row that the new shares leave no class for is not changed.
+    """
+    weighted = probabilities * (after / np.maximum(before, TINY))
+    total = weighted.sum(1, keepdims=True)
+    return np.where(total > 0, weighted / np.where(total > 0, total, 1.0), probabilities)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import nn
 
@@ -24,6 +25,7 @@ from cadr.data.sources.prediction_reader import Block, Blocks, open_blocks
 from cadr.data.sources.unknown_categories import UnknownCategories
 from cadr.errors import ConfigError, DataError
 from cadr.inference.overwrite_guard import check_not_overwritten
+from cadr.inference.population import ESTIMATED, Shift, estimated_shift, shift_to, training_shares
 from cadr.inference.predictor import Predictor
 from cadr.training.signature import InputSpec
 from cadr.utils.atomic_write import atomic_write
@@ -43,6 +45,8 @@ class Predicted(NamedTuple):
     caution: str  # what to know before believing the probabilities; blank: nothing
     unseen: dict[str, UnknownCategories]  # by column: words that the training table does not have
     held_out: HeldOut | None  # of the labels, if they are the run's own: with the others it was trained
+    shift: Shift | None = None  # to the class shares that were asked for
+    shift_note: str = ""  # what to know about it; blank: nothing
 
 
 def predict_file(
@@ -53,6 +57,7 @@ def predict_file(
     top: int = 3,
     labels: Path | None = None,
     label_column: str | None = None,
+    prior: str | None = None,
     root: str | Path | None = None,
     device: str = "auto",
     model: nn.Module | None = None,
@@ -60,7 +65,9 @@ def predict_file(
 ) -> Predicted:
     """Predict every row of `data` with the run in folder `run`; `out` ends in .csv or .parquet.
 
-    `label_column` is where labels to compare with stand, if not in the column that the run was trained with.
+    `label_column` is where labels to compare with stand, if not in the column that the run was trained with. `prior`
+    are the classes' shares among these rows, as `cat=.2,dog=.8`, or `estimated`: from the rows themselves, which are
+    read twice then.
     """
     out = Path(out)
     if out.suffix.lower() not in (".csv", ".parquet", ".pq"):
@@ -78,6 +85,7 @@ def predict_file(
     opened = open_blocks(data, wanted, labels, root)
     if label_column is not None and not opened.has_labels:
         raise DataError(f"{labels or data} has no labels in a column {label_column!r}; see how its columns are called")
+    shift, shift_note = _shift(prior, run, predictor, lambda: open_blocks(data, wanted, labels, root).blocks)
     top = min(top, len(predictor.class_names))
     new = _new_columns(top, opened.has_labels)
     taken = [name for name in opened.columns if name in new]
@@ -92,7 +100,7 @@ def predict_file(
     writer = _csv if out.suffix.lower() == ".csv" else _parquet
     with kept_from_the_second(opened.blocks) as blocks, writer(out, opened, new) as write:
         for block in blocks:
-            best, probabilities = _best(predictor, block, top)
+            best, probabilities = _best(predictor, block, top, shift)
             wrong = None if block.labels is None else (block.labels != "") & (block.labels != names[best[:, 0]])
             write(block.kept, names, best, probabilities, block.labels, wrong)
             rows += len(best)
@@ -105,11 +113,30 @@ def predict_file(
             progress(rows)
     by_class = dict(zip(predictor.class_names, counts.tolist(), strict=True))
     own = None if passing is None else passing.own
-    return Predicted(rows, labelled, disagreements, lacking, by_class, predictor.calibration.caution, unseen, own)
+    caution = predictor.calibration.caution
+    return Predicted(rows, labelled, disagreements, lacking, by_class, caution, unseen, own, shift, shift_note)
 
 
-def _best(predictor: Predictor, block: Block, top: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    found = predictor.probabilities(block.examples).topk(top, dim=1)
+def _shift(
+    prior: str | None, run: Path | str, predictor: Predictor, blocks: Callable[[], Iterator[Block]]
+) -> tuple[Shift | None, str]:
+    if prior is None:
+        return None, ""
+    before, note = training_shares(run, predictor)
+    if prior != ESTIMATED:
+        return shift_to(prior, before, predictor.class_names), note
+    with kept_from_the_second(blocks()) as parts:
+        found = (predictor.probabilities(block.examples).double().cpu().numpy() for block in parts)
+        return estimated_shift(found, before), note
+
+
+def _best(
+    predictor: Predictor, block: Block, top: int, shift: Shift | None
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    probabilities = predictor.probabilities(block.examples)
+    if shift is not None:
+        probabilities = torch.from_numpy(shift(probabilities.double().cpu().numpy())).float()
+    found = probabilities.topk(top, dim=1)
     return found.indices.cpu().numpy(), found.values.cpu().numpy()
 
 
