@@ -24,7 +24,7 @@ import numpy as np
 from cadr.data.profile import ceilings
 from cadr.diagnosis.diagnose import DRAWS, REPEATS
 from cadr.diagnosis.result import ESTIMABLE
-from cadr.estimate.class_shares import Z90, bootstrap_shares, class_shares
+from cadr.estimate.label_shift import Z90, bootstrap_shares, class_shares
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.cells import EMPTY, Record, markdown, mean_and_sd, power
 
-from cadr.utils.numbers_in_text import counted
+from cadr.utils.text import counted
 
 _SAID_ELSEWHERE = ("target", "beta", "steps", "evaluations")  # by the row's label and by its table's heading
 

@@ -34,7 +34,7 @@ from cadr.models import MLP, ConvNet
 from cadr.training.device_data import Inputs
 from cadr.training.signature import InputSpec
 from cadr.training.step import Step
-from cadr.utils.malloc import freed_memory_kept
+from cadr.utils.memory import freed_memory_kept
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORD = Path(__file__).with_suffix(".json")

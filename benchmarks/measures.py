@@ -7,12 +7,12 @@ The rules, for `cadr train photos/ --labels labels.csv` on 90 pictures of 13×13
 steps on a CPU, and for the page of `cadr report` on that run:
 
 - *files* and *lines*: all of `src/**/*.py`, blank lines and comments included.
-- *imported*: files of `src/cadr` that the command imports. *run*: those of which it calls a function, in any thread; the
-  bodies of modules and classes, and what a comprehension runs, are no functions.
+- *imported*: files of `src/cadr` that the command imports. *run*: those of which it calls a function, in any thread.
+  The bodies of modules and classes, and what a comprehension runs, are no functions.
 - *example*: files with a function that the command, or the report after it, hands an example or gets one from: an array
   or a tensor of at least three dimensions with sides of 13 pixels and 3 channels, in whatever order and however many of
-  them, as an argument or result, or an attribute, item or value of one. These are the stops on an example's way from its
-  file to the report; *functions* counts the functions.
+  them, as an argument or result, or an attribute, item or value of one. These are the stops on an example's way from
+  its file to the report; *functions* counts the functions.
 """
 
 from __future__ import annotations

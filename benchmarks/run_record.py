@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cadr.training.run_folder import read_records
-from cadr.utils.atomic_write import atomic_write
+from cadr.utils.files import atomic_write
 
 if TYPE_CHECKING:
     from benchmarks.reproduce import Job

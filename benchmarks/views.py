@@ -30,10 +30,8 @@ from tests.augment import pillow
 from torch import Tensor
 
 from cadr.augment import ImageViews, to_model
-from cadr.augment.cutout import cutout, draw_centres
-from cadr.augment.operations import IDENTITY, OPERATIONS
-from cadr.augment.randaugment import draw_operations, randaugment
-from cadr.augment.weak import draw_moves, move
+from cadr.augment.geometry import cutout, draw_centres, draw_moves, move
+from cadr.augment.randaugment import IDENTITY, OPERATIONS, draw_operations, randaugment
 from cadr.utils import random_numbers
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cadr.config import CHANGEABLE, CHOICES, FIXED, Config, Optimiser, Source, Training, difference, options_of
 from cadr.errors import ConfigError
-from cadr.utils.serialization import write_toml
+from cadr.utils.options import write_toml
 
 CLASSES = [*FIXED.values(), *(cls for registry in CHOICES.values() for cls in registry.values())]
 

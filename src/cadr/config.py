@@ -17,9 +17,21 @@ from cadr.augment import FeatureViews, ImageViews
 from cadr.data.protocols import PROTOCOLS
 from cadr.errors import ConfigError
 from cadr.models import MODELS
-from cadr.utils.limits import ROWS, SEED, STEPS, check_numbers
-from cadr.utils.options import option
-from cadr.utils.serialization import at_least, build, check_known, one_of, share, suggest, toml_value, write_toml
+from cadr.utils.options import (
+    ROWS,
+    SEED,
+    STEPS,
+    at_least,
+    build,
+    check_known,
+    check_numbers,
+    one_of,
+    option,
+    share,
+    suggest,
+    toml_value,
+    write_toml,
+)
 
 VIEWS: dict[str, type[Any]] = {"image": ImageViews, "features": FeatureViews}
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cadr.augment import ImageViews, to_model
-from cadr.augment.operations import OPERATIONS, dense, grouped
+from cadr.augment.randaugment import OPERATIONS, dense, grouped
 from cadr.utils import random_numbers
 from tests.augment import samples
 

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from cadr.augment import ImageViews
-from cadr.augment.ctaugment import NAMES, RESCALE, Policy, carry_out
-from cadr.augment.rescale import METHODS
+from cadr.augment.ctaugment import METHODS, NAMES, RESCALE, Policy, carry_out
 from cadr.kernels import augment, nvrtc
 from cadr.utils import random_numbers
 from tests import emulated

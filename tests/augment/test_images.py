@@ -9,9 +9,8 @@ import pytest
 import torch
 
 from cadr.augment import ImageViews, to_model
-from cadr.augment.cutout import cutout, draw_centres
-from cadr.augment.operations import FIXMATCH, IDENTITY, OPERATIONS
-from cadr.augment.randaugment import draw_operations
+from cadr.augment.geometry import cutout, draw_centres
+from cadr.augment.randaugment import FIXMATCH, IDENTITY, OPERATIONS, draw_operations
 from cadr.errors import ConfigError
 from cadr.utils import random_numbers
 from tests.augment import pillow, samples

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from cadr.augment.operations import FIXMATCH, OPERATIONS, apply, dense, grouped
-from cadr.augment.randaugment import MAGNITUDES, amounts
+from cadr.augment.randaugment import FIXMATCH, MAGNITUDES, OPERATIONS, amounts, apply, dense, grouped
 from tests.augment import pillow, samples
 
 SIGNED = {"rotate", "shear_x", "shear_y", "translate_x", "translate_y"}

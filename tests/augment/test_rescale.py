@@ -7,7 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-from cadr.augment.rescale import METHODS, rescale
+from cadr.augment.ctaugment import METHODS, rescale
 from tests.augment import samples
 
 SHARES = [0.0, 0.01, 0.078, 0.11, 0.15, 0.2, 0.234, 0.2499]

@@ -15,7 +15,7 @@ import signal, sys
 from pathlib import Path
 from cadr.cli import recipes
 from cadr.cli.main import main
-from cadr.utils.atomic_write import atomic_write
+from cadr.utils.files import atomic_write
 
 def run(namespace):
     with atomic_write(Path("all.csv")) as new:

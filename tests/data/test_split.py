@@ -5,7 +5,7 @@ import pytest
 
 from cadr.data.split import SplitError
 from cadr.errors import ProtocolError
-from cadr.utils.atomic_write import WriteError
+from cadr.utils.files import WriteError
 from tests.data.loose import PROTOCOLS, Pool, Split, apply, make_split, open_data
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from cadr.estimate import aipw
-from cadr.estimate.propensity import class_propensity
+from cadr.estimate.aipw import class_propensity
 
 CLASSES, ROWS = 5, 20_000
 CENTRES = 1.5 * np.arange(CLASSES)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cadr.estimate.class_shares import (
+from cadr.estimate.label_shift import (
     APART,
     FEW_LABELS,
     RESAMPLED,

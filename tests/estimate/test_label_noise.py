@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from cadr.estimate.label_noise import doubtful
+from cadr.estimate.label_swap import doubtful
 
 
 def plain(layers, labels, predicted):

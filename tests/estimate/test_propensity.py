@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from cadr.estimate.propensity import class_propensity, class_weights, effective_sample_size
+from cadr.estimate.aipw import class_propensity, class_weights, effective_sample_size
 
 IN, OUT = torch.tensor(1.0), torch.tensor(0.0)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from cadr.estimate.temperature import SLOPE_RIDGE, fit_scaling
+from cadr.estimate.label_shift import SLOPE_RIDGE, fit_scaling
 from tests.estimate.label_shift_problems import posterior, sample, shifted
 
 

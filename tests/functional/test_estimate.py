@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cadr import functional
 from cadr.estimate import aipw
-from cadr.estimate import propensity as ours
+from cadr.estimate import aipw as ours
 from tests.functional.problems import MODEST, close, prior, tensor
 from tests.oracles import risk
 from tests.oracles.softmax import Array

@@ -6,8 +6,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from cadr.kernels import nvrtc
-from cadr.kernels.wide_resnet import convolutions, weight_gradients
-from cadr.kernels.wide_resnet.source import KERNELS, TABLE_ROWS, Source
+from cadr.kernels.wide_resnet import convolutions
+from cadr.kernels.wide_resnet.convolutions import KERNELS, TABLE_ROWS, Source
 from tests import emulated
 from tests.kernels.test_wide_resnet import by_taps
 
@@ -46,8 +46,8 @@ def played(tmp_path_factory):
         for sources, names in (
             ((KERNELS / "common.cuh", KERNELS / "conv.cu"), list(expressions(False))),
             (convolutions._cut(*WARPGROUPS[0]).sources, list(expressions(True))),
-            (weight_gradients._SOURCES, older),
-            (weight_gradients._WARPGROUP_SOURCES, newer),
+            (convolutions._SOURCES, older),
+            (convolutions._WARPGROUP_SOURCES, newer),
         )
     ]
     return {each.sources: each for each in built}
@@ -56,7 +56,7 @@ def played(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def on_a_cpu(played, monkeypatch):
     monkeypatch.setattr(nvrtc, "kernel", lambda sources, *how, **more: played[sources].kernel(sources, *how, **more))
-    for module in (convolutions, weight_gradients):
+    for module in (convolutions, convolutions):
         monkeypatch.setattr(module, "multiprocessors", lambda device: 1)
 
 
@@ -135,12 +135,12 @@ def test_the_way_back(shape, how):
 @pytest.mark.parametrize(("shape", "how"), WEIGHTS, ids=str)
 def test_the_gradient_of_weights(shape, how, monkeypatch):
     (side, channels, _), images = shape, 4
-    monkeypatch.setattr(weight_gradients, "multiprocessors", lambda device: 9)  # so that more than 16 sums are added up
+    monkeypatch.setattr(convolutions, "multiprocessors", lambda device: 9)  # so that more than 16 sums are added up
     x, dz = drawn(images, side, side, 3 if how == "IMAGE" else channels), drawn(images, side, side, channels, seed=7)
     table = table_of(channels, 6)
     h = F.leaky_relu(table[0] * x.double() + table[1], SLOPE).bfloat16() if how == "ACTIVATED" else x
     read = F.pad(h.double(), (0, channels - h.shape[-1])).permute(0, 3, 1, 2)
     weight = torch.zeros(channels, channels, 3, 3, dtype=torch.float64, requires_grad=True)
     (exact,) = torch.autograd.grad(F.conv2d(read, weight, padding=1), weight, dz.double().permute(0, 3, 1, 2))
-    ours = weight_gradients.weight_gradient(Source(how, x, table if how == "ACTIVATED" else None), dz)
+    ours = convolutions.weight_gradient(Source(how, x, table if how == "ACTIVATED" else None), dz)
     same(ours, exact.permute(0, 2, 3, 1), 1e-3)

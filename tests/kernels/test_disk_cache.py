@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cadr.kernels.disk_cache import cached
+from cadr.kernels.nvrtc import cached
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_it_is_made_once(folder):
 
 
 def test_another_process_finds_it(folder):
-    code = "from cadr.kernels.disk_cache import cached; cached('a', lambda: b'from the first')"
+    code = "from cadr.kernels.nvrtc import cached; cached('a', lambda: b'from the first')"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert cached("a", never) == b"from the first"
 

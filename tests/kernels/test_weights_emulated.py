@@ -8,7 +8,7 @@ from torch import nn
 
 from cadr.kernels import nvrtc
 from cadr.kernels.wide_resnet import weights
-from cadr.models.layers import channels_last
+from cadr.models.networks import channels_last
 from tests import emulated
 from tests.kernels.laid_out import lay_out
 

@@ -17,7 +17,7 @@ from cadr.kernels import nvrtc, wide_resnet
 from cadr.kernels.wide_resnet import weights
 from cadr.kernels.wide_resnet.body import our_layers
 from cadr.models import WideResNet28, WideResNet37
-from cadr.models.layers import Residual, channels_last
+from cadr.models.networks import Residual, channels_last
 from tests.kernels.laid_out import lay_out
 
 hopper = pytest.mark.skipif(

@@ -14,8 +14,9 @@ from torch import nn
 from torch.nn import functional as F
 from torch.nn.grad import conv2d_weight
 
+from cadr.kernels import cuda_stream
 from cadr.kernels.cuda_stream import SideStream
-from cadr.kernels.wide_resnet import body, deferred_wgrads, library, norms, units, weight_gradients, weights
+from cadr.kernels.wide_resnet import body, convolutions, library, norms, weights
 from cadr.kernels.wide_resnet.library import nchw, nhwc
 from cadr.models import WideResNet28
 from tests.kernels.laid_out import lay_out
@@ -116,9 +117,9 @@ def input_gradient(g, z, table, *, masked, residual=None):
 
 @pytest.fixture
 def tensor_code(monkeypatch):
-    for module in (units, body):
+    for module in (body, body):
         monkeypatch.setattr(module, "conv", conv)
-    monkeypatch.setattr(weight_gradients, "weight_gradient", weight_gradient)
+    monkeypatch.setattr(convolutions, "weight_gradient", weight_gradient)
     monkeypatch.setattr(body, "weight_gradient", weight_gradient)
     for each in (statistics, activate, activate_and_halve, gradient_sums, input_gradient):
         monkeypatch.setattr(norms, each.__name__, each)
@@ -133,10 +134,10 @@ def tensor_code(monkeypatch):
         """The library's products want one kind of numbers."""
         return lambda x, prepared: function(x, replace(prepared, ahead=prepared.ahead.float()))
 
-    for module in (units, library):
+    for module in (body, library):
         monkeypatch.setattr(module, "convolve", lambda x, layer, weight: convolve(x, layer, weight.float()))
     monkeypatch.setattr(library, "_back", library_back)
-    monkeypatch.setattr(units, "pointwise", in_fp32(library.pointwise))
+    monkeypatch.setattr(body, "pointwise", in_fp32(library.pointwise))
     monkeypatch.setattr(library, "pointwise_input_gradient", in_fp32(library.pointwise_input_gradient))
     monkeypatch.setattr(library, "pointwise_weight_gradient", lambda dy, x: pointwise_back(dy, x).bfloat16())
 
@@ -170,7 +171,7 @@ def test_gradients_of_weights_are_waited_for_and_what_they_read_is_kept(tensor_c
     images = torch.randn(2, 3, side, side).to(memory_format=torch.channels_last)
     with Streams(monkeypatch) as streams:
         beside = SideStream(torch.device("cuda"))
-        monkeypatch.setattr(deferred_wgrads, "_beside", lambda device: beside)
+        monkeypatch.setattr(cuda_stream, "_side_stream", lambda device: beside)
         pooled = body.body(network, images)
         again = body.body(network, images)  # as methods do that call the network more than once
         (pooled.square().sum() + again.sum()).backward()

@@ -6,7 +6,7 @@ from torch import nn
 
 from cadr.models import MODELS
 from cadr.models.feature_hooks import arriving, behind_middle, class_head
-from cadr.models.layers import Residual
+from cadr.models.networks import Residual
 
 # channels or features of the last stage but one, of each of its units
 MIDDLE = {

@@ -9,7 +9,7 @@ from torch import nn
 
 from cadr.errors import ConfigError
 from cadr.models import MLP, MODELS, ConvNet, ResNet18, WideResNet28, choose
-from cadr.models.layers import Residual, Unit
+from cadr.models.networks import Residual, Unit
 
 
 @pytest.mark.parametrize(

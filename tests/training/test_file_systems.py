@@ -9,7 +9,7 @@ import stat
 
 import pytest
 
-from cadr.utils.atomic_write import sync
+from cadr.utils.files import sync
 from tests.training import tiny
 
 

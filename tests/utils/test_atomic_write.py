@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cadr.utils.atomic_write import WriteError, atomic_write
+from cadr.utils.files import WriteError, atomic_write
 
 
 def test_two_that_write_to_one_name_at_a_time_do_not_mix(tmp_path):

@@ -18,7 +18,7 @@ from cadr.inference.predict import predict_file
 from cadr.inference.predictor import Predictor
 from cadr.training import train
 from cadr.training.network import call
-from cadr.utils import malloc
+from cadr.utils import memory
 from tests.training import tiny
 
 glibc = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
@@ -28,7 +28,7 @@ PROGRAM = f"""
 import json, resource
 from contextlib import ExitStack
 import numpy as np
-from cadr.utils.malloc import freed_memory_kept
+from cadr.utils.memory import freed_memory_kept
 
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -85,7 +85,7 @@ def test_settings_of_ones_own_are_left_alone(own):
 
 @glibc
 def test_nothing_is_kept_where_there_is_no_room():
-    scarce = "from cadr.utils import malloc\nmalloc.available = lambda: 1 << 28\n"
+    scarce = "from cadr.utils import memory\nmemory.available = lambda: 1 << 28\n"
     said = run(scarce + PROGRAM)
     assert said["with"] > 0.5 * said["without"], said
 
@@ -94,29 +94,29 @@ def test_nothing_is_kept_where_there_is_no_room():
 def test_room_is_twice_what_was_ever_in_use(left, roomy, monkeypatch):
     resource = pytest.importorskip("resource")
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    monkeypatch.setattr(malloc, "available", lambda: None if left is None else left * most)
-    assert malloc._roomy() is roomy
+    monkeypatch.setattr(memory, "available", lambda: None if left is None else left * most)
+    assert memory._roomy() is roomy
 
 
 def test_other_systems_are_left_alone(monkeypatch):
-    malloc._glibc.cache_clear()
+    memory._glibc.cache_clear()
     monkeypatch.setattr(sys, "platform", "darwin")
     try:
-        assert malloc._glibc() is None
-        with malloc.freed_memory_kept():
+        assert memory._glibc() is None
+        with memory.freed_memory_kept():
             pass
     finally:
-        malloc._glibc.cache_clear()
+        memory._glibc.cache_clear()
 
 
 def test_training_keeps_what_it_frees_until_it_is_closed(tmp_path):
     records = train(tiny.config(), tmp_path, pool=tiny.pool())
     assert next(records)["kind"] == "start"
-    assert malloc._users == 0  # until the first steps show how much memory they take
+    assert memory._users == 0  # until the first steps show how much memory they take
     assert next(r for r in records if r["kind"] == "train")
-    assert malloc._users == 1
+    assert memory._users == 1
     records.close()
-    assert malloc._users == 0
+    assert memory._users == 0
 
 
 @glibc
@@ -129,8 +129,8 @@ def test_a_first_step_shows_how_much_memory_is_needed_and_the_pace_is_told_with_
         return 0.0
 
     network.register_forward_hook(lambda _, inputs, __: None if len(inputs[0]) != rows else seen.append("step"))
-    monkeypatch.setattr(malloc, "_roomy", lambda: note("room?") == 0)
-    monkeypatch.setattr("cadr.training.loop.seconds_left", lambda *_: note(f"pace, {malloc._users}"))
+    monkeypatch.setattr(memory, "_roomy", lambda: note("room?") == 0)
+    monkeypatch.setattr("cadr.training.loop.seconds_left", lambda *_: note(f"pace, {memory._users}"))
     tiny.finish(tiny.config(), tmp_path, model=network)
     assert seen[:4] == ["step", "room?", "pace, 1", "step"]
 
@@ -140,16 +140,16 @@ def test_from_the_second_batch_on_memory_is_kept(fails):
     users = []
 
     def work():
-        with malloc.kept_from_the_second("abc") as batches:
+        with memory.kept_from_the_second("abc") as batches:
             for batch in batches:
-                users.append((batch, malloc._users))
+                users.append((batch, memory._users))
                 if fails and batch == "b":
                     raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError) if fails else nullcontext() as caught:
         work()
     assert users == [("a", 0), ("b", 1), ("c", 1)][: 2 if fails else 3]
-    assert malloc._users == 0, caught  # what holds on to the error holds on to the loop
+    assert memory._users == 0, caught  # what holds on to the error holds on to the loop
 
 
 def test_predicting_many_rows_keeps_what_it_frees(tmp_path, monkeypatch):
@@ -157,7 +157,7 @@ def test_predicting_many_rows_keeps_what_it_frees(tmp_path, monkeypatch):
     users = []
 
     def watched(*arguments):
-        users.append(malloc._users)
+        users.append(memory._users)
         return call(*arguments)
 
     monkeypatch.setattr("cadr.inference.predictor.call", watched)
@@ -170,7 +170,7 @@ def test_predicting_many_rows_keeps_what_it_frees(tmp_path, monkeypatch):
     monkeypatch.setattr("cadr.data.sources.prediction_reader.ROWS", 2)
     predict_file(tmp_path / "run", str(tmp_path / "x.npy"), tmp_path / "p.csv", device="cpu")
     assert users[4:] == [0, 1, 1]
-    assert malloc._users == 0
+    assert memory._users == 0
 
 
 def test_counting_predicted_shares_keeps_what_it_frees(monkeypatch):
@@ -178,11 +178,11 @@ def test_counting_predicted_shares_keeps_what_it_frees(monkeypatch):
 
     class Predicting:
         def probabilities(self, examples):
-            users.append((len(examples), malloc._users))
+            users.append((len(examples), memory._users))
             return torch.eye(2)[[0] * len(examples)]
 
     monkeypatch.setattr("cadr.inference.evaluation._AT_ONCE", 2)
     pool = Pool(np.zeros((7, 3), np.float32), np.array([0, 1, -1, -1, -1, -1, -1]), ("a", "b"))
     found = UserLabels(pool, Namespace(classes=[None] * 2))._shares(Predicting())  # type: ignore[arg-type]
     assert (found, users) == ([1.0, 0.0], [(2, 0), (2, 1), (1, 1)])
-    assert malloc._users == 0
+    assert memory._users == 0

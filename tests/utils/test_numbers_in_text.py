@@ -2,7 +2,7 @@
 
 import pytest
 
-from cadr.utils.numbers_in_text import counted, percent
+from cadr.utils.text import counted, percent
 
 
 def test_one_is_singular():

@@ -16,8 +16,7 @@ from cadr.algorithms.cadr import CADR, CAPCAI
 from cadr.algorithms.fixmatch import FixMatch
 from cadr.algorithms.imputation import Predictions
 from cadr.algorithms.rebalanced import Rebalanced
-from cadr.utils.limits import VIEWS
-from cadr.utils.options import option
+from cadr.utils.options import VIEWS, option
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from cadr.errors import ConfigError
 from cadr.estimate.prior import at_least_float32
-from cadr.utils.limits import NUMBER, check_numbers
+from cadr.utils.options import NUMBER, check_numbers
 
 State = dict[str, Tensor]
 Terms = dict[str, Tensor]

@@ -19,7 +19,7 @@ from torch import Tensor
 from cadr.algorithms.base import Facts, State, Terms, check_choice, check_range
 from cadr.algorithms.class_aware import ClassAware, ClassAwareImputation, ClassAwarePropensity
 from cadr.algorithms.imputation import Predictions, Thresholded
-from cadr.estimate.propensity import class_propensity, class_weights
+from cadr.estimate.aipw import class_propensity, class_weights
 from cadr.functional import Imputed, correction, cross_entropy, impute, predictions, thresholds
 from cadr.utils.options import option
 

@@ -26,8 +26,7 @@ from cadr.algorithms.base import (
 from cadr.algorithms.mixing import mixup, one_hot, sharpen
 from cadr.estimate.prior import uniform_prior, update_prior
 from cadr.functional import cross_entropy, predictions
-from cadr.utils.limits import VIEWS
-from cadr.utils.options import option
+from cadr.utils.options import VIEWS, option
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,7 @@ from cadr.algorithms.base import (
 from cadr.algorithms.mixing import as_views_lie, mixup, one_hot, sharpen
 from cadr.estimate.prior import uniform_prior, update_prior
 from cadr.functional import cross_entropy, predictions
-from cadr.utils.limits import VIEWS
-from cadr.utils.options import option
+from cadr.utils.options import VIEWS, option
 
 _TURNS = 4
 _WINDOW = 128  # batches over which predictions are averaged

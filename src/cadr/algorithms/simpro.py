@@ -25,8 +25,7 @@ from cadr.algorithms.imputation import Imputation, Predictions
 from cadr.algorithms.mixing import one_hot
 from cadr.estimate.prior import uniform_prior
 from cadr.functional import cross_entropy, predictions, thresholds
-from cadr.utils.limits import VIEWS
-from cadr.utils.options import option
+from cadr.utils.options import VIEWS, option
 
 _SMALL = 1e-12  # the published floor under a logarithm
 

@@ -9,8 +9,7 @@ from torch import Tensor
 
 from cadr.errors import ConfigError
 from cadr.utils import random_numbers
-from cadr.utils.limits import check_numbers
-from cadr.utils.options import option
+from cadr.utils.options import check_numbers, option
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,12 @@ import torch
 from torch import Tensor
 
 from cadr.augment.ctaugment import Policy, carry_out, draw_policy, initial_rates, probe_policy, update_rates
-from cadr.augment.cutout import cutout, draw_centres
+from cadr.augment.geometry import cutout, draw_centres, draw_moves, move
 from cadr.augment.randaugment import randaugment
-from cadr.augment.weak import draw_moves, move
 from cadr.errors import ConfigError
 from cadr.kernels import augment
 from cadr.utils import random_numbers
-from cadr.utils.limits import check_numbers
-from cadr.utils.options import option
+from cadr.utils.options import check_numbers, option
 
 STRONG = ("randaugment", "ctaugment")
 _LARGEST_SHIFT = 4096  # no image has a longer side

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cadr.cli.terminal_table import show_table
-from cadr.utils.numbers_in_text import counted
-from cadr.utils.text import listed
+from cadr.utils.text import counted, listed
 
 if TYPE_CHECKING:
     from cadr.cli.main import Subparsers

@@ -16,7 +16,7 @@ from cadr.data.sources.input_checks import check_kind, check_name
 from cadr.data.sources.table import open_csv, open_parquet
 from cadr.data.split import Split, apply, make_split
 from cadr.errors import DataError
-from cadr.utils.paths import expand_home
+from cadr.utils.files import expand_home
 
 __all__ = [
     "BENCHMARKS",

@@ -17,7 +17,7 @@ from cadr.data.pool import MISSING, Pool
 from cadr.data.protocols import Protocol
 from cadr.data.selection import held_out as held_out_rows
 from cadr.errors import DataError
-from cadr.utils.atomic_write import atomic_write
+from cadr.utils.files import atomic_write
 from cadr.utils.text import reason
 
 Indices = NDArray[np.int64]

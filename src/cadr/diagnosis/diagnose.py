@@ -18,8 +18,8 @@ from cadr.diagnosis.cross_fit import CrossFit, cross_fit
 from cadr.diagnosis.features import Features, fit_features
 from cadr.diagnosis.result import ESTIMABLE, ClassDiagnosis, Diagnosis, flag_of
 from cadr.errors import DataError
-from cadr.estimate.class_shares import Shares, bootstrap_shares, class_shares, interval, standard_deviation
 from cadr.estimate.hotelling import Permutation, hotelling_test
+from cadr.estimate.label_shift import Shares, bootstrap_shares, class_shares, interval, standard_deviation
 from cadr.utils.optional_imports import optional_import
 
 Rows = NDArray[np.int64]

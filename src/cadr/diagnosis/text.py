@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cadr.data.description import bar
-from cadr.utils.numbers_in_text import percent
+from cadr.utils.text import percent
 
 if TYPE_CHECKING:
     from cadr.diagnosis.result import ClassDiagnosis, Diagnosis

@@ -16,8 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from cadr.estimate.propensity import class_propensity, class_weights, effective_sample_size
-from cadr.utils.numbers_in_text import counted
+from cadr.estimate.aipw import class_propensity, class_weights, effective_sample_size
+from cadr.utils.text import counted
 
 BINS = 15
 FOLDS = 5

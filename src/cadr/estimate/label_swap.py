@@ -86,3 +86,16 @@ def exchanged(fit: Tensor, labels: int) -> tuple[Tensor, list[tuple[int, int]]]:
 
 def _unit(rows: Tensor) -> Tensor:
     return torch.nn.functional.normalize(rows, dim=1)
+
+
+_FEWEST_AROUND_LABEL = 10  # neighbours: a wrong label, learned by heart, spreads to its very nearest
+
+
+def doubtful(
+    seen: Sequence[Tensor], labels: Tensor, others: Sequence[Tensor], predicted: Tensor
+) -> tuple[Tensor, Tensor]:
+    """(m,) whether each label is doubtful, and (m, C) how often each name is borne around it; as in `fit_of_names`."""
+    votes = torch.stack(
+        [around(*layer, predicted, _FEWEST_AROUND_LABEL) for layer in zip(seen, others, strict=True)]
+    ).mean(0)
+    return (votes.argmax(1) != labels) & (against_all(votes, predicted).argmax(1) != labels), votes

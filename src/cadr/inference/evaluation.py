@@ -26,7 +26,7 @@ from cadr.training.record import Record
 from cadr.training.run_folder import RunFolder
 from cadr.training.schedule import scores
 from cadr.training.target import diagnosed_target
-from cadr.utils.malloc import kept_from_the_second
+from cadr.utils.memory import kept_from_the_second
 
 ROWS = 100_000  # unlabelled ones that are predicted, at most
 _AT_ONCE = 1_000  # in memory, of a mapped file

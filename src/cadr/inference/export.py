@@ -28,9 +28,9 @@ from cadr.data.sources.images import DECODING
 from cadr.errors import ConfigError
 from cadr.inference.model_card import model_card
 from cadr.inference.predictor import Predictor
-from cadr.utils.atomic_write import atomic_write
-from cadr.utils.limits import NUMBER
+from cadr.utils.files import atomic_write
 from cadr.utils.optional_imports import optional_import
+from cadr.utils.options import NUMBER
 
 TOLERANCE = 1e-4  # of a probability, between PyTorch and an exported model
 _EXAMPLES = 5  # on which they are compared

@@ -19,8 +19,7 @@ from cadr.inference.predictor import Predictor
 from cadr.training.accuracy_notes import caution, caution_about_guess, over_classes, zero_recall
 from cadr.training.result import describe_run
 from cadr.training.run_folder import RunFolder
-from cadr.utils.numbers_in_text import counted, percent
-from cadr.utils.text import printable
+from cadr.utils.text import counted, percent, printable
 
 _JUDGED = {"test": "the test set", "held_out": "training rows held out", "validation": "labels held out from training"}
 

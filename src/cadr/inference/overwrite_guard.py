@@ -11,7 +11,7 @@ from cadr.errors import ConfigError
 from cadr.training import checkpoint, signature
 from cadr.training.data_location import located
 from cadr.training.loop import CALIBRATION, RESULT
-from cadr.utils.paths import expand_home
+from cadr.utils.files import expand_home
 
 _OF_A_RUN = (
     ".lock",

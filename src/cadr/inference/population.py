@@ -20,7 +20,7 @@ from cadr.inference.predictor import Predictor
 from cadr.training.data_location import located
 from cadr.training.prepare import open_source
 from cadr.training.run_folder import RunFolder
-from cadr.utils.serialization import suggest
+from cadr.utils.options import suggest
 from cadr.utils.text import listed
 
 Floats = NDArray[np.float64]

@@ -28,10 +28,9 @@ from cadr.inference.overwrite_guard import check_not_overwritten
 from cadr.inference.population import ESTIMATED, Shift, estimated_shift, shift_to, training_shares
 from cadr.inference.predictor import Predictor
 from cadr.training.signature import InputSpec
-from cadr.utils.atomic_write import atomic_write
-from cadr.utils.malloc import kept_from_the_second
+from cadr.utils.files import atomic_write, expand_home
+from cadr.utils.memory import kept_from_the_second
 from cadr.utils.optional_imports import optional_import
-from cadr.utils.paths import expand_home
 
 
 class Predicted(NamedTuple):

@@ -27,7 +27,7 @@ from cadr.training.prepare import build_model, device_of
 from cadr.training.run_folder import RunFolder
 from cadr.training.signature import InputSpec
 from cadr.training.user_model import not_given
-from cadr.utils.malloc import kept_from_the_second
+from cadr.utils.memory import kept_from_the_second
 
 _FEW = 1000  # examples, for which giving memory back would take longer than it saves
 

@@ -1,11 +1,17 @@
-"""A second stream of the GPU, beside the first. In a captured step the two are branches of the graph."""
+"""A second stream of the GPU beside the first, and gradients of weights made on it.
+
+In a captured step the two are branches of the graph.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
+from typing import Any
 
 import torch
+from torch import Tensor
 
 
 class SideStream:
@@ -32,3 +38,26 @@ class SideStream:
     def join(self) -> None:
         if self._stream is not None:
             torch.cuda.current_stream(self._device).wait_stream(self._stream)
+
+
+_side_stream = cache(SideStream)  # one for each device
+
+
+class DeferredGradients:
+    """Gradients of weights in one way back, on which nothing waits: they fill what the other kernels leave idle."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._beside = _side_stream(device)
+        self._gradients: dict[Tensor, Tensor] = {}
+        self._read: list[tuple[Any, ...]] = []
+
+    def add(self, parameter: Tensor, make: Callable[..., Tensor], *arguments: Any) -> None:
+        self._read.append(arguments)  # held until the streams meet
+        with self._beside.work():
+            self._gradients[parameter] = make(*arguments)
+
+    def join(self) -> dict[Tensor, Tensor]:
+        """The gradients, by parameter."""
+        self._beside.join()
+        self._read.clear()
+        return self._gradients

@@ -9,9 +9,7 @@ from typing import Protocol
 
 from torch import nn
 
-from cadr.models.resnet import ResNet18
-from cadr.models.small import MLP, ConvNet
-from cadr.models.wide_resnet import WideResNet28, WideResNet28x8, WideResNet37
+from cadr.models.networks import MLP, ConvNet, ResNet18, WideResNet28, WideResNet28x8, WideResNet37
 
 __all__ = [
     "MLP",

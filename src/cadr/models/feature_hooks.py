@@ -8,7 +8,7 @@ from functools import partial
 
 from torch import Tensor, nn
 
-from cadr.models.layers import Residual
+from cadr.models.networks import Residual
 
 
 def class_head(model: nn.Module, num_classes: int) -> str:

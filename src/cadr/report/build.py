@@ -34,7 +34,7 @@ from cadr.report.sections import (
 )
 from cadr.training import checkpoint
 from cadr.training.prepare import fingerprint
-from cadr.utils.atomic_write import atomic_write
+from cadr.utils.files import atomic_write
 from cadr.utils.optional_imports import optional_import
 
 EXAMPLES = 12

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cadr.report.examples import Example, called, guesses_of, picture
 from cadr.report.model_outputs import Look
-from cadr.utils.numbers_in_text import counted
+from cadr.utils.text import counted
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from cadr.report.charts import Bar, bars
 from cadr.report.model_outputs import Look
 from cadr.report.runs import Run, clean
 from cadr.report.sections import UNKNOWN, Figure, Key
-from cadr.utils.numbers_in_text import percent
+from cadr.utils.text import percent
 
 _DISTRIBUTION = "Labelled against estimated distribution"
 Floats = NDArray[np.float64]

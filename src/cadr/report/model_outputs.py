@@ -14,10 +14,9 @@ from torch import Tensor, nn
 from cadr import metrics
 from cadr.data.pool import MISSING, Pool
 from cadr.data.unlabelled import spread, unlabelled
+from cadr.estimate.aipw import class_propensity
 from cadr.estimate.calibration import Calibration
-from cadr.estimate.label_noise import doubtful
-from cadr.estimate.label_swap import exchanged, fit_of_names
-from cadr.estimate.propensity import class_propensity
+from cadr.estimate.label_swap import doubtful, exchanged, fit_of_names
 from cadr.inference.evaluation import averaged
 from cadr.inference.predictor import read_calibration, trained
 from cadr.models.feature_hooks import arriving, behind_middle

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cadr.data.sources.csv_file import CsvError, read_csv
 from cadr.errors import ConfigError
 from cadr.report.model_outputs import Look
-from cadr.utils.atomic_write import atomic_write
+from cadr.utils.files import atomic_write
 
 MOST = 100
 _COLUMNS = ["label", "guess", "probability", "guess_2", "probability_2"]  # behind what the example is called

@@ -10,8 +10,7 @@ from pathlib import Path
 from cadr.errors import CheckpointError
 from cadr.training.record import Record
 from cadr.training.run_folder import RunFolder
-from cadr.utils.numbers_in_text import counted
-from cadr.utils.text import printable
+from cadr.utils.text import counted, printable
 
 FEW = 300  # examples, below which an accuracy is not worth its decimals
 UNKNOWN = 0  # examples: nobody is judged on none

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from cadr.errors import ConfigError
 from cadr.models.feature_hooks import class_head
-from cadr.models.layers import head
+from cadr.models.networks import head
 
 MARK = "auxiliary_"  # how the names of the second head's parameters begin: a finished model does without them
 

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from cadr.errors import CheckpointError
-from cadr.utils.atomic_write import sync
+from cadr.utils.files import sync
 
 CURRENT, PREVIOUS, NEW, REFUSED = "checkpoint", "checkpoint.previous", "checkpoint.new", "checkpoint.refused"
 _MANIFEST = "manifest.json"

@@ -1,7 +1,7 @@
 """Classes that bear each other's names are given their own, in the middle of training.
 
-How that is found out: `estimate/names.py`. The features are those of the network's middle, the probabilities those of
-the averaged model. To put names right is to exchange rows of the last layer; training goes on, and learns the
+How that is found out: `estimate/label_swap.py`. The features are those of the network's middle, the probabilities those
+of the averaged model. To put names right is to exchange rows of the last layer; training goes on, and learns the
 few labelled examples that now contradict it by heart again.
 """
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cadr.config import Config
 from cadr.data import BENCHMARKS
-from cadr.utils.paths import expand_home
+from cadr.utils.files import expand_home
 
 
 def located(config: Config, run: Path) -> Config:

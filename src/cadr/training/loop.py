@@ -44,7 +44,7 @@ from cadr.training.signature import InputSpec
 from cadr.training.started import started
 from cadr.training.step import Step
 from cadr.training.watchdogs import Watch
-from cadr.utils.malloc import freed_memory_kept
+from cadr.utils.memory import freed_memory_kept
 
 CALIBRATION, RESULT = "calibration.json", "result.json"
 _WORTH_SAYING = 20.0  # seconds

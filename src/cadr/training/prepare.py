@@ -23,7 +23,7 @@ from cadr.training.auxiliary_head import widen
 from cadr.training.data_location import located
 from cadr.training.run_folder import RunFolder
 from cadr.training.user_model import check_user_model, not_given
-from cadr.utils.paths import expand_home
+from cadr.utils.files import expand_home
 
 
 @dataclass(frozen=True, eq=False)

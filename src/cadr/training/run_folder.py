@@ -13,7 +13,7 @@ from typing import Any
 from cadr.config import Config
 from cadr.errors import CheckpointError, ConfigError, TrainingError
 from cadr.training.record import Record
-from cadr.utils.atomic_write import sync
+from cadr.utils.files import sync
 
 
 class RunFolder:

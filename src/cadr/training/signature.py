@@ -12,7 +12,7 @@ from cadr.data.pool import Pool
 from cadr.data.sources.columns import Column
 from cadr.errors import CheckpointError
 from cadr.training.device_data import Inputs
-from cadr.utils.serialization import build
+from cadr.utils.options import build
 
 FILE = "input.json"
 

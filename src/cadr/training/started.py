@@ -6,7 +6,7 @@ from cadr.training.device_data import Inputs
 from cadr.training.prepare import Prepared
 from cadr.training.record import Record
 from cadr.training.step import Step
-from cadr.utils.numbers_in_text import counted
+from cadr.utils.text import counted
 
 
 def started(prepared: Prepared, inputs: Inputs, step: Step, problems: list[str]) -> Record:

@@ -14,7 +14,7 @@ from cadr.data.benchmarks.registry import KNOWN, Place
 from cadr.data.benchmarks.stl10 import open_stl10
 from cadr.data.pool import Pool
 from cadr.errors import DataError
-from cadr.utils.paths import expand_home
+from cadr.utils.files import expand_home
 
 __all__ = ["BENCHMARKS", "data_root", "find", "open_benchmark"]
 

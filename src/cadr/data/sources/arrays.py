@@ -21,7 +21,7 @@ from cadr.data.sources.input_checks import check_kind
 from cadr.data.sources.labels import class_order, encode_labels, index_labels
 from cadr.data.sources.rounding import Rounding
 from cadr.errors import DataError
-from cadr.utils.paths import expand_home
+from cadr.utils.files import expand_home
 from cadr.utils.text import reason
 
 _LOCAL_HEADER = 30  # bytes of a zip member's local header before its name and extra field

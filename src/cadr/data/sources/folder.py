@@ -19,8 +19,7 @@ from cadr.data.sources.images import FOREIGN, SUFFIXES, decode_all
 from cadr.data.sources.input_checks import check_name
 from cadr.data.sources.labels import check_unlike, class_order, index_labels, label_spelling
 from cadr.data.sources.walk import FolderError, images_among, images_in, visible
-from cadr.utils.numbers_in_text import counted
-from cadr.utils.text import listed, shown
+from cadr.utils.text import counted, listed, shown
 
 UNLABELLED = ("unlabelled", "unlabeled")
 PARTS = ("train", "training", "val", "valid", "validation")  # of data: no classes, if they hold folders alone

@@ -26,9 +26,8 @@ from cadr.data.sources.label_names import Names, names_of_numbers, names_of_text
 from cadr.data.sources.labels import whole_numbers
 from cadr.data.sources.unknown_categories import UnknownCategories
 from cadr.errors import DataError
-from cadr.utils.numbers_in_text import counted
-from cadr.utils.paths import expand_home
-from cadr.utils.text import listed, shown
+from cadr.utils.files import expand_home
+from cadr.utils.text import counted, listed, shown
 
 IMAGES = 512  # decoded together
 ROWS = 8192  # of an array taken together, at most

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cadr.data.sources.labels import label_text
 from cadr.data.sources.parsing import UNSEEN, Cells, as_word
-from cadr.utils.numbers_in_text import counted
+from cadr.utils.text import counted
 
 SHOWN = 3
 _LONGEST = 40  # characters of a word: a cell may hold a whole letter

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from cadr.models.layers import Residual
+from cadr.models.networks import Residual
 
 
 def fits(model: nn.Module) -> bool:

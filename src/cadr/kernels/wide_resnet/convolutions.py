@@ -1,19 +1,71 @@
 """3×3 convolutions of stride 1 in our own kernels, with batch norm, activation, residual sum and statistics folded in.
 
-There are two kinds of kernels: on warpgroup multiplications where a shape has been cut for them, else on older ones,
-which take images of 32×32 only.
+Ahead, back, and the gradients of their weights. There are two kinds of kernels: on warpgroup multiplications where a
+shape has been cut for them, else on older ones, which take images of 32×32 only. Tensors are NHWC bf16. A `table` holds
+one batch norm's coefficients, fp32 (7, C); the kernels' sources say which.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from cadr.kernels import nvrtc
-from cadr.kernels.wide_resnet.source import KERNELS, TABLE_ROWS, Source, flags, multiprocessors, sums
+
+KERNELS = Path(__file__).parent / "cuda"
+TABLE_ROWS = 7
+Read = Literal["PLAIN", "ACTIVATED", "GRADIENT", "JOINED", "IMAGE"]
+
+
+@cache
+def multiprocessors(device: torch.device) -> int:
+    return int(torch.cuda.get_device_properties(device).multi_processor_count)
+
+
+@cache
+def sums(device: torch.device) -> tuple[Tensor, Tensor]:
+    """Totals (2, channels) and a counter, which every kernel finds and leaves at zero."""
+    return torch.zeros(2048, dtype=torch.float64, device=device), torch.zeros(1, dtype=torch.int32, device=device)
+
+
+def flags(*values: bool) -> str:
+    """As arguments of a template."""
+    return ",".join("true" if value else "false" for value in values)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A tensor and how it is read: plain, through batch norm and activation, or as batch norm's gradient (joined: with
+    the gradient that came round by the skip).
+
+    A convolution can keep what it has rebuilt on the way in: `rebuilt` gives that, to be read plainly from then on.
+    """
+
+    how: Read
+    tensor: Tensor
+    table: Tensor | None = None
+    before: Tensor | None = None  # z, where `tensor` is the gradient behind z's activation
+    skip: Tensor | None = None  # where joined
+
+    @cached_property
+    def rebuilt(self) -> Tensor:
+        return self.tensor if self.how in ("PLAIN", "IMAGE") else torch.empty_like(self.tensor)
+
+    @property
+    def kept(self) -> Source:
+        """What a convolution has kept of this, as it is read from then on."""
+        return Source("PLAIN", self.rebuilt)
+
+    def arguments(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Tensor, z, skip, table; what is not used is any valid pointer."""
+        before, skip, table = (self.tensor if each is None else each for each in (self.before, self.skip, self.table))
+        return self.tensor, before, skip, table
+
 
 # Rows a tile and teams a block, by side, inputs and outputs.
 _WARPGROUP_CUTS = {(32, 16, 32): (8, 3), (32, 32, 32): (8, 3), (16, 64, 64): (8, 3)}
@@ -122,3 +174,68 @@ def conv(
         ],
     )
     return output, table, gradients
+
+
+# Rows a tile, by side and channels (as many in as out).
+_WARPGROUP_ROWS = {(32, 32): 16, (16, 64): 8}
+_GRADIENT_SIDE, _GRADIENT_TILE, _TOGETHER = 32, 8, 2  # of the older kernels; how many blocks a multiprocessor holds
+_GRADIENT_THREADS = 384
+_SOURCES = (KERNELS / "common.cuh", KERNELS / "weight_gradient.cu")
+_WARPGROUP_SOURCES = tuple(KERNELS / name for name in ("common.cuh", "warpgroup.cuh", "weight_gradient_warpgroup.cu"))
+
+
+def rebuilds(side: int, inputs: int, outputs: int) -> bool:
+    """Whether h may come as z, to be activated here again: then the way ahead need not keep it."""
+    return inputs == outputs and (side, inputs) in _WARPGROUP_ROWS
+
+
+def _warpgroup(h: Source, dz: Tensor, partial: Tensor) -> None:
+    images, side, _, channels = dz.shape
+    rows = _WARPGROUP_ROWS[side, channels]
+    of_h, of_dz = plane_bytes(side // 8 * 160, channels), plane_bytes(side * 16, channels)
+    buffer = channels // 8 * (rows * of_h + (rows + 2) * of_dz)
+    shared = max(2 * buffer, 36 * channels * channels)
+    name = f"weight_gradient_warpgroup<{channels},{side},{rows},{h.how}>"
+    tensor, _, _, table = h.arguments()
+    nvrtc.kernel(_WARPGROUP_SOURCES, name, shared, capability="90a")(
+        grid=(partial.shape[0], 1, 1),
+        block=(_GRADIENT_THREADS, 1, 1),
+        shared_mem=shared,
+        args=[tensor, table, dz, partial, images],
+    )
+
+
+def _older(h: Source, dz: Tensor, partial: Tensor, inputs: int) -> None:
+    assert h.how in ("PLAIN", "IMAGE")
+    assert dz.shape[1] == _GRADIENT_SIDE
+    images, outputs = dz.shape[0], dz.shape[-1]
+    shared = 2 * (
+        (_GRADIENT_TILE + 2) * (_GRADIENT_SIDE + 2) * (inputs * 2 + 16)
+        + _GRADIENT_TILE * _GRADIENT_SIDE * (outputs * 2 + 16)
+    )
+    nvrtc.kernel(_SOURCES, f"weight_gradient<{inputs},{outputs},{_GRADIENT_SIDE},{_GRADIENT_TILE},{h.how}>", shared)(
+        grid=(partial.shape[0], 1, 1),
+        block=(_GRADIENT_THREADS, 1, 1),
+        shared_mem=shared,
+        args=[h.tensor, dz, partial, images],
+    )
+
+
+def weight_gradient(h: Source, dz: Tensor) -> Tensor:
+    """(outputs, 3, 3, inputs) fp32; an image's three channels count as 16 inputs."""
+    inputs, outputs = 16 if h.how == "IMAGE" else h.tensor.shape[-1], dz.shape[-1]
+    warpgroup = h.how != "IMAGE" and rebuilds(dz.shape[1], inputs, outputs)
+    blocks = multiprocessors(dz.device) * (1 if warpgroup else _TOGETHER)
+    partial = torch.empty(blocks, outputs * 9 * inputs, device=dz.device)
+    if warpgroup:
+        _warpgroup(h, dz, partial)
+    else:
+        _older(h, dz, partial, inputs)
+    out = torch.empty(outputs, 3, 3, inputs, device=dz.device)
+    vectors = out.numel() // 4
+    nvrtc.kernel(_SOURCES, "sum_partials")(
+        grid=(-(-vectors // 32), 1, 1),
+        block=(32, 16, 1),
+        args=[partial, out, blocks, vectors],
+    )
+    return out

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from cadr.kernels import nvrtc
-from cadr.kernels.wide_resnet.source import KERNELS, TABLE_ROWS, flags, multiprocessors, sums
+from cadr.kernels.wide_resnet.convolutions import KERNELS, TABLE_ROWS, flags, multiprocessors, sums
 
 _SOURCES = (KERNELS / "common.cuh", KERNELS / "norm.cu")
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from cadr.kernels import nvrtc
-from cadr.kernels.wide_resnet.source import KERNELS
+from cadr.kernels.wide_resnet.convolutions import KERNELS
 
 _SOURCES = (KERNELS / "common.cuh", KERNELS / "weights.cu")
 _ALIGNMENT = 64  # elements: every layer's weights start at a multiple of 128 bytes

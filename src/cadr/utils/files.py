@@ -55,3 +55,11 @@ def sync(path: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+def expand_home(path: str | Path) -> Path:
+    """With ~ replaced; a ~name whom nobody knows stays, to be reported as the file that is not there."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
