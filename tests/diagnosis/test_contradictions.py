@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cadr.diagnosis.contradictions import classes_outside, outside, share_intervals
+from cadr.diagnosis.contradictions import classes_outside, outside
 from cadr.diagnosis.result import ClassDiagnosis, Diagnosis
 
 Z = {1: 1.6449, 2: 1.9600, 10: 2.5758}  # of 90 % on both sides, and of as many intervals of a tenth as much error
@@ -47,7 +47,7 @@ def test_nothing_to_say():
 
 @pytest.mark.parametrize("classes", [2, 10])
 def test_intervals_hold_at_once(classes):
-    found = share_intervals(diagnosis(*[1 / classes] * classes, half=0.02))
+    found = diagnosis(*[1 / classes] * classes, half=0.02).share_intervals
     half = 0.02 * Z[classes] / Z[1]
     assert found == [pytest.approx((1 / classes - half, 1 / classes + half), abs=1e-5)] * classes
 

@@ -75,7 +75,7 @@ def test_propensities_and_effective_labels_follow_from_the_shares(biased):
 def test_verdict_is_two_sentences_that_name_the_classes(biased):
     _, found = biased
     first, second = found.verdict.split(". ")
-    least, most = found.extremes
+    least, most, _ = found.apart
     assert first.startswith("Labels are NOT missing at random (p < 0.001)")
     assert f"class {least.name} is labelled about" in first
     assert f"times less often than class {most.name}" in first

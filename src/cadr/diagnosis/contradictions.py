@@ -1,4 +1,4 @@
-"""Intervals of the classes' shares that hold for all classes at once, and predicted shares that contradict them.
+"""Whether what a model predicts can be squared with what the diagnosis says of the classes' shares.
 
 Labels held out cannot tell: they are as biased as the others, and a model may be right about all of them and still give
 most rows of a seldom labelled class another's name.
@@ -7,30 +7,11 @@ most rows of a seldom labelled class another's name.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import NormalDist
 from typing import NamedTuple
 
 from cadr.diagnosis.result import Diagnosis
 
 _NAMED = 5  # classes in a sentence
-_TAIL = 0.05  # outside of a class's own interval on either side
-
-
-def share_intervals(diagnosis: Diagnosis) -> list[tuple[float, float] | None]:
-    """Of the unlabelled rows, by class; None where nothing can be said. They may pass 0 or 1.
-
-    They are wider than each class's own, so that all hold as often as one: with ten classes one in ten misses the
-    truth.
-    """
-    wider = NormalDist().inv_cdf(1 - _TAIL / len(diagnosis.classes)) / NormalDist().inv_cdf(1 - _TAIL)
-    found: list[tuple[float, float] | None] = []
-    for c in diagnosis.classes:
-        if c.share is None or c.share_interval is None:
-            found.append(None)
-            continue
-        low, high = c.share_interval
-        found.append((c.share + wider * (low - c.share), c.share + wider * (high - c.share)))
-    return found
 
 
 class Outside(NamedTuple):
@@ -57,7 +38,7 @@ def classes_outside(diagnosis: Diagnosis, shares: Sequence[float]) -> list[Outsi
     if diagnosis.weak:
         return []
     found = []
-    for c, share, interval in zip(diagnosis.classes, shares, share_intervals(diagnosis), strict=True):
+    for c, share, interval in zip(diagnosis.classes, shares, diagnosis.share_intervals, strict=True):
         if interval is None:
             continue
         one = Outside(c.name, float(share), max(0.0, interval[0]), min(1.0, interval[1]))

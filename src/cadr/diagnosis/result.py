@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass
-from typing import Any, Literal
+from itertools import permutations
+from statistics import NormalDist
+from typing import Any, Literal, NamedTuple
 
 Flag = Literal["ok", "few", "not estimable"]
 
@@ -13,6 +15,7 @@ ALPHA = 0.05
 ESTIMABLE = 2  # labels; the interval of a class with one label covers the truth less than half the time
 ENOUGH = 10
 WEAK = 0.35  # of the way from guessing to certainty: below this the classes are hardly told apart
+_TAIL = 0.05  # outside of a class's own interval on either side
 CAVEAT = "A class that nobody labelled can never be ruled out: make sure that the classes listed are all there are."
 
 
@@ -34,6 +37,19 @@ class ClassDiagnosis:
     propensity_interval: tuple[float, float] | None = None
     prior: float | None = None  # share of all rows
     recall: float | None = None  # of the cross-fitted classifier among this class's labelled rows
+
+
+class Pair(NamedTuple):
+    """Two classes of which one is labelled less often than the other."""
+
+    least: ClassDiagnosis
+    most: ClassDiagnosis
+    at_least: float  # times, by the intervals
+
+    @property
+    def ratio(self) -> float:
+        """Times, by the estimates."""
+        return _propensity(self.most) / _propensity(self.least)
 
 
 @dataclass(frozen=True)
@@ -96,8 +112,23 @@ class Diagnosis:
         return self.checkable and self.separability < WEAK
 
     @property
+    def share_intervals(self) -> list[tuple[float, float] | None]:
+        """Of the unlabelled rows, by class, at once; None where nothing can be said. They may pass 0 or 1.
+
+        They are wider than each class's own, so that all hold as often as one: with ten classes one in ten misses the
+        truth.
+        """
+        wider = NormalDist().inv_cdf(1 - _TAIL / len(self.classes)) / NormalDist().inv_cdf(1 - _TAIL)
+        return [
+            None
+            if c.share is None or c.share_interval is None
+            else (c.share + wider * (c.share_interval[0] - c.share), c.share + wider * (c.share_interval[1] - c.share))
+            for c in self.classes
+        ]
+
+    @property
     def extremes(self) -> tuple[ClassDiagnosis, ClassDiagnosis] | None:
-        """The classes labelled least and most often, among those that can be estimated."""
+        """The classes labelled least and most often by their estimates, of those that have one."""
         known = [c for c in self.classes if c.propensity is not None]
         if len(known) < 2:
             return None
@@ -105,44 +136,46 @@ class Diagnosis:
 
     @property
     def propensity_ratio(self) -> float | None:
-        """The largest propensity over the smallest."""
-        if self.extremes is None:
+        """The largest estimate of a propensity over the smallest."""
+        return None if self.extremes is None else Pair(*self.extremes, 1.0).ratio
+
+    @property
+    def apart(self) -> Pair | None:
+        """The classes labelled least and most often, as far as their intervals say so; those of the estimates if these
+        are apart, otherwise the pair that is farthest apart."""
+        ranges = self._propensity_ranges()
+        pairs = {
+            (one.name, other.name): Pair(one, other, ranges[other.name][0] / ranges[one.name][1])
+            for one, other in permutations([c for c in self.classes if c.name in ranges], 2)
+        }
+        found = [pair for pair in pairs.values() if pair.at_least > 1]
+        if not found or self.extremes is None:
             return None
         least, most = self.extremes
-        return _propensity(most) / _propensity(least)
+        named = pairs.get((least.name, most.name))
+        return named if named in found else max(found, key=lambda pair: pair.at_least)
+
+    @property
+    def allowed_ratio(self) -> float:
+        """How many times as often as another the intervals allow a class to be labelled."""
+        ranges = self._propensity_ranges().values()
+        return max((one[1] / other[0] for one, other in permutations(ranges, 2)), default=1.0)
+
+    def _propensity_ranges(self) -> dict[str, tuple[float, float]]:
+        """By class, from shares that hold at once."""
+        found = {}
+        for c, interval in zip(self.classes, self.share_intervals, strict=True):
+            if interval is not None and c.labels:
+                low, high = (c.labels / (c.labels + self.unlabelled * min(max(q, 0.0), 1.0)) for q in interval)
+                found[c.name] = (high, low)
+        return found
 
     @property
     def verdict(self) -> str:
         """Two sentences: whether labels are missing at random, and what that means."""
-        return f"{self._finding()} {self._meaning()}"
+        from cadr.diagnosis.text import finding, meaning
 
-    def _finding(self) -> str:
-        p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.3f}"
-        if self.missing_at_random:
-            return (
-                f"There is no sign that labels are missing other than at random ({p}), "
-                f"which {self.labelled:,} labels cannot prove either."
-            )
-        if self.extremes is None or self.propensity_ratio is None:
-            return f"Labels are NOT missing at random ({p})."
-        (least, most), ratio = self.extremes, self.propensity_ratio
-        times = f"{ratio:.0f}" if ratio >= 9.5 else f"{ratio:.1f}"
-        return (
-            f"Labels are NOT missing at random ({p}): class {least.name} is labelled about {times} times less often "
-            f"than class {most.name}, if the class alone decides."
-        )
-
-    def _meaning(self) -> str:
-        if not self.checkable:
-            return "But only one class has more than one label, so nothing of this could be checked: label more rows."
-        if self.weak:
-            return "But the classes can hardly be told apart from these features: do not trust the estimates below."
-        if self.domain_auc > self.domain_limit:
-            return "But the class alone does not explain which rows are labelled: take the estimates below as a hint."
-        worth = f"The {self.labelled:,} labels are worth {self.worth} drawn at random"
-        if self.missing_at_random:
-            return f"{worth}, and methods that assume labels missing at random may be used."
-        return f"{worth}; train with a method that corrects for the class, such as cadr train --algorithm cadr."
+        return f"{finding(self)} {meaning(self)}"
 
     @property
     def other_than_class(self) -> str:
@@ -157,30 +190,9 @@ class Diagnosis:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to know before relying on the figures; a sentence or two each."""
-        found = []
-        names = {flag: [c.name for c in self.classes if c.flag == flag] for flag in ("not estimable", "few")}
-        if names["not estimable"]:
-            found.append(
-                f"At most one label, nothing can be said: {_listed(names['not estimable'])}. Label a few more."
-            )
-        if names["few"]:
-            found.append(f"Under {ENOUGH} labels, intervals may be too narrow: {_listed(names['few'])}.")
-        if self.weak:
-            found.append(
-                f"Weak separability: a linear classifier finds {100 * self.balanced_accuracy:.0f} % of a class on "
-                "average, so shares and propensities cannot be trusted. Better features help, such as embeddings."
-            )
-        if self.other_than_class:
-            found.append(self.other_than_class)
-        if self.far_share > self.far_limit:
-            doubted = self.weak or self.other_than_class
-            found.append(
-                f"There may be a class that nobody labelled: {100 * self.far_share:.0f} % of the unlabelled rows are "
-                f"far from every label, where 10 % (at most {100 * self.far_limit:.0f} %) would be expected."
-                + " But what the warning before this one says may be the reason."
-                * bool(doubted)
-            )
-        return tuple(found)
+        from cadr.diagnosis.text import warnings
+
+        return warnings(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values."""
@@ -201,7 +213,3 @@ class Diagnosis:
 def _propensity(c: ClassDiagnosis) -> float:
     assert c.propensity is not None  # only such are asked
     return c.propensity
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from cadr.algorithms.base import Algorithm
 from cadr.algorithms.class_aware import ClassAwarePropensity
 from cadr.data.pool import Pool
-from cadr.diagnosis.contradictions import share_intervals
 from cadr.diagnosis.result import Diagnosis
 from cadr.errors import DataError
 from cadr.utils.text import listed
@@ -95,7 +94,7 @@ def _rounded(shares: Iterable[float]) -> list[float]:
 def _may_be_equal(diagnosis: Diagnosis) -> bool:
     """Whether no class's interval speaks against equal shares of all rows."""
     rows, classes = diagnosis.labelled + diagnosis.unlabelled, diagnosis.classes
-    for c, interval in zip(classes, share_intervals(diagnosis), strict=True):
+    for c, interval in zip(classes, diagnosis.share_intervals, strict=True):
         equal = (rows / len(classes) - c.labels) / diagnosis.unlabelled  # its share of the rows without a label, then
         if interval is not None and not interval[0] <= equal <= interval[1]:
             return False
