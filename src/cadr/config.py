@@ -41,7 +41,9 @@ class Source:
     """Where the examples and labels come from, beside the data set's name or path."""
 
     root: str | None = option(None, "folder that holds the benchmark files")
-    labels: str | None = option(None, "CSV of file,label for a plain folder of images; labels of an .npy")
+    labels: str | None = option(
+        None, "CSV of file,label for a folder, of row,label for a table; what Label Studio or CVAT export"
+    )
     label_column: str = option("label", "name of the label column of a table")
     image_size: int | None = option(None, "side in pixels to which images are resized")
     split: str | None = option(None, "split.json that says who keeps a label, instead of a protocol")

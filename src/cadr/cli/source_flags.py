@@ -13,7 +13,11 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "data", metavar="DATA", help="a folder of images, an .npz, .npy, CSV or Parquet file, or a benchmark's name"
     )
-    parser.add_argument("--labels", metavar="FILE", help="CSV of file,label for a plain folder; labels of an .npy")
+    parser.add_argument(
+        "--labels",
+        metavar="FILE",
+        help="CSV of file,label for a folder, of row,label for a table or arrays; what Label Studio or CVAT export",
+    )
     parser.add_argument("--label-column", default="label", metavar="NAME", help="column of labels (default: label)")
     parser.add_argument(
         "--ignore-columns",

@@ -13,6 +13,7 @@ from cadr.data.sources.csv_file import CSV_SUFFIXES
 from cadr.data.sources.folder import open_folder
 from cadr.data.sources.images import resize_all
 from cadr.data.sources.input_checks import check_kind, check_name
+from cadr.data.sources.more_labels import with_row_labels
 from cadr.data.sources.table import open_csv, open_parquet
 from cadr.data.split import Split, apply, make_split
 from cadr.errors import DataError
@@ -42,7 +43,8 @@ def open_data(
 ) -> Pool:
     """Open a benchmark by its name, or a user's own data: a folder of images, an `.npz`, `.npy`, CSV or Parquet file.
 
-    `root` is where benchmarks are looked for; `labels` names the file that labels a plain folder or an `.npy`;
+    `root` is where benchmarks are looked for; `labels` names the file that labels a plain folder or an `.npy`, or more
+    rows of a table (a CSV with the columns `row` and label), which may be what Label Studio or CVAT exports;
     `label_column` is the column of labels in a CSV or Parquet file and `ignore_columns` are no features; images become
     `image_size` × `image_size` pixels.
     """
@@ -77,14 +79,17 @@ def _open(
     suffix = path.suffix.lower()
     if suffix == ".npy":
         return _resized(open_npy(path, beside, label_column), image_size)
-    if beside is not None:
-        raise DataError(f"{spec} holds its own labels; --labels is for a folder of images or an .npy file")
+    if beside is not None and not beside.exists():
+        raise DataError(f"{spec} holds its own labels, and {labels}, which should add to them, is not there")
+    opened = None
     if suffix == ".npz":
-        return _resized(open_npz(path), image_size)
-    if suffix in CSV_SUFFIXES:
-        return open_csv(path, label_column, ignore_columns)
-    if suffix in (".parquet", ".pq"):
-        return open_parquet(path, label_column, ignore_columns)
+        opened = _resized(open_npz(path), image_size)
+    elif suffix in CSV_SUFFIXES:
+        opened = open_csv(path, label_column, ignore_columns)
+    elif suffix in (".parquet", ".pq"):
+        opened = open_parquet(path, label_column, ignore_columns)
+    if opened is not None:
+        return opened if beside is None else with_row_labels(opened, path, beside, label_column)
     raise DataError(f"{spec}: expected a folder, or a file that ends in .npz, .npy, .csv, .tsv or .parquet")
 
 

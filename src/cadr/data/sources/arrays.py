@@ -18,7 +18,9 @@ from cadr.data.pool import Pool, chunks
 from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
 from cadr.data.sources.in_memory import examples_array, labels_array
 from cadr.data.sources.input_checks import check_kind
+from cadr.data.sources.label_exports import SUFFIXES
 from cadr.data.sources.labels import class_order, encode_labels, index_labels
+from cadr.data.sources.more_labels import row_labels
 from cadr.data.sources.rounding import Rounding
 from cadr.errors import DataError
 from cadr.utils.files import expand_home
@@ -186,7 +188,10 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def label_texts(path: Path, label_column: str, length: int) -> list[str]:
-    """The labels of so many rows as a CSV has them; blank where it has none."""
+    """The labels of so many rows as a CSV or an annotation tool's export has them; blank where it has none."""
+    if path.suffix.lower() in SUFFIXES:
+        labelled = row_labels(path, label_column, length)
+        return [labelled[i].label if i in labelled else "" for i in range(length)]
     header, rows = read_csv(path, blank=True)
     position = column(path, header, label_column, LABEL_HINT)
     if "row" not in header:

@@ -13,11 +13,13 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from cadr.data.pool import MISSING, Pool
+from cadr.data.sources import label_exports
 from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
 from cadr.data.sources.file_names import as_there
 from cadr.data.sources.images import FOREIGN, SUFFIXES, decode_all
 from cadr.data.sources.input_checks import check_name
 from cadr.data.sources.labels import check_unlike, class_order, index_labels, label_spelling
+from cadr.data.sources.more_labels import with_file_labels
 from cadr.data.sources.walk import FolderError, images_among, images_in, visible
 from cadr.utils.text import counted, listed, shown
 
@@ -28,12 +30,18 @@ KINDS = ", ".join(sorted(SUFFIXES))
 
 
 def open_folder(root: Path, labels: Path | None, label_column: str, size: int | None) -> Pool:
-    """A pool from a folder; labels.csv inside it is used when no other file is named."""
+    """A pool from a folder; labels.csv inside it is used when no other file is named.
+
+    The export of an annotation tool adds to a folder per class, and labels a plain one.
+    """
     if labels is None and (root / LABELS).is_file():
         labels = root / LABELS
-    if labels is not None:
-        return _plain(root, labels, label_column, size)
-    return _by_class(root, size)
+    if labels is None:
+        return _by_class(root, size)
+    if labels.suffix.lower() in label_exports.SUFFIXES and any((root / name).is_dir() for name in UNLABELLED):
+        found = labelled_files(root, labels, "file", label_column)
+        return with_file_labels(_by_class(root, size), root, labels, found)
+    return _plain(root, labels, label_column, size)
 
 
 def _by_class(root: Path, size: int | None) -> Pool:
@@ -109,7 +117,15 @@ def images_under(root: Path, named: Iterable[Path] = ()) -> list[Path]:
 
 
 def labelled_files(root: Path, labels: Path, file_column: str, label_column: str) -> dict[Path, str]:
-    """Files under `root` and what a CSV says about them; each must be there, and have one label, however often."""
+    """Files under `root` and what a CSV or an annotation tool's export says about them.
+
+    Each must be there, and have one label, however often.
+    """
+    if labels.suffix.lower() in label_exports.SUFFIXES:
+        found_there = label_exports.annotated_files(root, labels, lambda: images_in(root))
+        if other := next((path for path in found_there if path.suffix.lower() not in SUFFIXES | FOREIGN), None):
+            raise FolderError(f"{labels}: {shown(other)} is not an image ({KINDS})")
+        return found_there
     header, rows = read_csv(labels)
     file_at = column(labels, header, file_column, any_case=True)
     label_at = column(labels, header, label_column, LABEL_HINT, any_case=True)
