@@ -35,7 +35,8 @@ from cadr.data import open_data
 from cadr.data.split import apply, make_split
 from cadr.training.auxiliary_head import widen
 from cadr.training.device_data import Inputs
-from cadr.training.prepare import build_model, input_shape
+from cadr.training.plan import input_shape
+from cadr.training.prepare import build_model
 from cadr.training.step import Step
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -22,7 +22,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from cadr.config import Config
 from cadr.data.pool import MISSING, Pool
 from cadr.data.sources.arrays import as_examples, merging
 from cadr.diagnosis.contradictions import outside
@@ -31,9 +30,7 @@ from cadr.inference.population import ESTIMATED, estimated_shift, shift_to
 from cadr.inference.predictor import Predictor
 from cadr.missing_labels import known_labels
 from cadr.training import train
-from cadr.training.defaults import defaults
-from cadr.training.prepare import device_of
-from cadr.training.target import Target, diagnosed_target, takes_target
+from cadr.training.plan import ALGORITHM, Plan, plan
 
 _ROWS = 8192  # predicted together
 _UNCHECKED = (
@@ -71,7 +68,7 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        algorithm: str = "cadr",
+        algorithm: str = ALGORITHM,
         *,
         model: str | None = None,
         steps: int | None = None,
@@ -111,8 +108,8 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         names = tuple(str(name) for name in self.classes_)
         pool = Pool(X, labels, names, "X")
         with tempfile.TemporaryDirectory(prefix="cadr-") as out:
-            config, target = self._config(pool)
-            records = list(train(config, out, pool))
+            planned = self._plan(pool)
+            records = list(train(planned.config, out, pool))
             self._predictor = Predictor.load(out, device=self.device)
         self.calibration_ = self._predictor.calibration
         self.history_ = [
@@ -120,14 +117,14 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             for record in records
             if record["kind"] in _HISTORY
         ]
-        aimed = config.algorithm.aimed_at(len(names))
+        aimed = planned.config.algorithm.aimed_at(len(names))
         self.target_prior_ = None if aimed is None else aimed.double().numpy()
-        self.diagnosis_ = None if target is None else target.diagnosis
+        self.diagnosis_ = planned.diagnosis
         counts = np.bincount(labels[known], minlength=len(names))
         unlabelled = self._probabilities(X[~known]).sum(0) if not known.all() else np.zeros(len(names))
         self.class_prior_ = (counts + unlabelled) / len(X)
         self.propensity_ = counts / (counts + unlabelled)
-        for doubt in self._doubts(target, unlabelled / max(1, (~known).sum())):
+        for doubt in self._doubts(planned, unlabelled / max(1, (~known).sum())):
             warnings.warn(doubt, CadrWarning, stacklevel=2)
         return self
 
@@ -163,10 +160,10 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weights = None if sample_weight is None else np.asarray(sample_weight)[known]
         return float(accuracy_score(values, predicted, sample_weight=weights))
 
-    def _doubts(self, target: Target | None, shares: NDArray[np.float64]) -> Iterator[str]:
+    def _doubts(self, planned: Plan, shares: NDArray[np.float64]) -> Iterator[str]:
         """Reasons not to rely on the model, whose predicted `shares` are those of the rows without a label."""
-        if target is not None and target.warning:
-            yield f"{target.warning} See diagnosis_."
+        if planned.target is not None and planned.target.warning:
+            yield f"{planned.target.warning} See diagnosis_."
         yield from (record["message"] for record in self.history_ if "message" in record)
         if self.diagnosis_ is None:
             return
@@ -175,28 +172,22 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if contradiction := outside(self.diagnosis_, shares.tolist()):
             yield contradiction
 
-    def _config(self, pool: Pool) -> tuple[Config, Target | None]:
-        """The run, and the classes' shares that were chosen for it if nobody has said them."""
+    def _plan(self, pool: Pool) -> Plan:
+        """The run: with no folder to look into, ten evaluations and the last checkpoint are enough."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         named = {name: getattr(self, name) for name in ("model", "steps", "batch", "ratio", "lr")}
-        given = {name: value for name, value in named.items() if value is not None} | (self.settings or {})
-        flat = {
-            **defaults(pool, given, device_of(self.device)),
+        settings = {
             "evaluations": 10,
-            "checkpoint_seconds": 1e9,  # the last one is enough
-            **given,
+            "checkpoint_seconds": 1e9,
+            "seed": seed,
+            **{name: value for name, value in named.items() if value is not None},
+            **(self.settings or {}),
             "algorithm": self.algorithm,
             "data": pool.name,
-            "views": pool.kind,
-            "seed": seed,
             "validation": self.validation,
             "device": self.device,
         }
-        config = Config.from_dict(flat)
-        if "target_prior" in given or not takes_target(type(config.algorithm)):
-            return config, None
-        target = diagnosed_target(pool)
-        return Config.from_dict(flat | ({"target_prior": target.shares} if target.shares else {})), target
+        return plan(settings, pool, complete_labels=True)
 
     def _examples(self, X: Any, reset: bool) -> NDArray[Any]:
         """float32 (n, d) or uint8 (n, h, w, 3), checked as scikit-learn checks."""

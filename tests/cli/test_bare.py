@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from cadr.cli.user_data import settle
+from cadr.training.plan import plan
 
 PROGRAM = """
 import sys
@@ -64,7 +64,7 @@ def test_it_is_said_of_runs_that_would_have_been_told_the_shares(monkeypatch, pa
     monkeypatch.chdir(folder)
 
     def said(**flat):
-        return settle({"data": "mine.npz", **flat}, folder / "new")[2]
+        return plan({"data": "mine.npz", **flat}, out=folder / "new").sentences()
 
     assert EQUAL in said(algorithm="cadr")
     assert EQUAL not in said(algorithm="fixmatch")

@@ -14,6 +14,7 @@ import pytest
 from cadr.cli import compare
 from cadr.cli.main import INTERRUPTED, Parser, main
 from cadr.cli.shared_flags import not_concerned
+from cadr.training.plan import Opened
 from tests.waiting import PATIENCE, until
 
 TINY = ["--steps", "6", "--batch", "4", "--ratio", "2", "--evaluations", "2", "--model", "mlp", "--hidden", "8"]
@@ -66,7 +67,8 @@ def configs_of(arguments):
     parser = Parser()
     compare.add(parser.add_subparsers())
     namespace = parser.parse_args(arguments)
-    return {name: config.algorithm for name, config in compare.read_configs(namespace)[0]}, not_concerned(namespace)
+    plans = compare.read_plans(namespace, Opened())
+    return {name: planned.config.algorithm for name, planned in plans}, not_concerned(namespace)
 
 
 SHARES = ["--target-prior", *"1112111111"]
@@ -180,9 +182,10 @@ def test_own_data_are_not_trained_on_for_as_long_as_a_benchmark(tmp_path, monkey
     parser = Parser()
     subparsers = parser.add_subparsers()
     compare.add(subparsers)
-    configs, _ = compare.read_configs(parser.parse_args(["compare", "mine.npz", "--seeds", "1", "--lr", "0.2"]))
-    assert {config.training.steps for _, config in configs} == {500}
-    assert {config.optimiser.lr for _, config in configs} == {0.2}
+    arguments = ["compare", "mine.npz", "--seeds", "1", "--lr", "0.2"]
+    configs = [planned.config for _, planned in compare.read_plans(parser.parse_args(arguments), Opened())]
+    assert {config.training.steps for config in configs} == {500}
+    assert {config.optimiser.lr for config in configs} == {0.2}
 
 
 def test_methods_that_take_class_shares_are_told_those_diagnosed(tmp_path, monkeypatch):
@@ -193,12 +196,14 @@ def test_methods_that_take_class_shares_are_told_those_diagnosed(tmp_path, monke
     parser = Parser()
     compare.add(parser.add_subparsers())
     arguments = ["compare", "mine.npz", "--seeds", "1", "--algorithms", "fixmatch", "cap", "cai", "cadr"]
-    configs, said = compare.read_configs(parser.parse_args(arguments))
-    assert said[0].startswith("The target is the classes' shares as cadr diagnose estimates them")
-    found = {name: config.algorithm for name, config in configs}
+    plans = dict(compare.read_plans(parser.parse_args(arguments), Opened()))
+    (said, *_) = plans["cadr"].target.sentences()
+    assert said.startswith("The target is the classes' shares as cadr diagnose estimates them")
+    assert plans["cap"].target is plans["cadr"].target
+    found = {name: planned.config.algorithm for name, planned in plans.items()}
     assert found["cadr"].target_prior == found["cap"].target_prior == pytest.approx((0.9, 0.1), abs=0.05)
     assert found["fixmatch"].target_prior == ()
     given = [*arguments[:5], "cap", "cadr", "--target-prior", "1", "1"]
-    configs, said = compare.read_configs(parser.parse_args(given))
-    assert said == []
-    assert dict(configs)["cadr"].algorithm.target_prior == (1.0, 1.0)
+    plans = dict(compare.read_plans(parser.parse_args(given), Opened()))
+    assert {planned.target for planned in plans.values()} == {None}
+    assert plans["cadr"].config.algorithm.target_prior == (1.0, 1.0)

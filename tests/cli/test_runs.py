@@ -15,6 +15,7 @@ from cadr.cli import runs
 from cadr.cli.runs import _next, _work
 from cadr.config import Config
 from cadr.errors import TrainingError
+from cadr.training.plan import Opened
 
 
 class Answers:
@@ -63,7 +64,7 @@ def test_a_run_that_is_stopped_while_it_warns_is_closed_before_anything_else(mon
     monkeypatch.setattr(runs, "train", warning)
     monkeypatch.setattr("builtins.print", stopped)
     with pytest.raises(KeyboardInterrupt) as held:  # the traceback still holds on to the run
-        runs._quietly(runs.Job(Config("digits", CADR()), Path("run")))
+        runs._quietly(runs.Job(Config("digits", CADR()), Path("run")), Opened())
     assert held.value.__traceback__ is not None
     assert closed
 
@@ -93,7 +94,7 @@ def test_a_defect_is_no_answer(monkeypatch):
 def work_failing(monkeypatch, error):
     """What a worker of two tasks answers, of which every one fails, and the tasks that it leaves."""
 
-    def failing(job):
+    def failing(job, opened):
         raise error
 
     monkeypatch.setattr(runs, "_quietly", failing)

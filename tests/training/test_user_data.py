@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from cadr.cli.user_data import settle
 from cadr.config import CHOICES, Config, Source, Training
 from cadr.data import Pool
 from cadr.errors import DataError
@@ -15,8 +14,8 @@ from cadr.estimate.calibration import calibrate
 from cadr.inference import evaluate_run
 from cadr.inference.predictor import Predictor
 from cadr.training import loop, train
-from cadr.training.defaults import CHOSEN, defaults
 from cadr.training.device_data import Inputs
+from cadr.training.plan import SIZES, plan, sizes
 from cadr.training.schedule import duration
 from cadr.training.signature import InputSpec
 
@@ -156,41 +155,41 @@ def images(side, n=600):
 
 def test_defaults_follow_the_data():
     cpu, gpu = torch.device("cpu"), torch.device("cuda")
-    assert defaults(blobs(), {}, cpu)["model"] == "mlp"
-    assert defaults(images(16), {}, cpu)["model"] == "convnet"
-    assert defaults(images(32), {}, gpu)["model"] == "wrn-28-2"
-    assert defaults(images(32), {}, cpu)["model"] == "convnet"  # a deep one would take days
-    assert "model" not in defaults(images(32), {"model": "resnet-18"}, cpu)
-    assert defaults(blobs(), {}, cpu)["steps"] < defaults(images(32), {}, gpu)["steps"] <= 2**17
-    more = defaults(blobs(n=3000), {}, cpu)
+    assert sizes(blobs(), {}, cpu)["model"] == "mlp"
+    assert sizes(images(16), {}, cpu)["model"] == "convnet"
+    assert sizes(images(32), {}, gpu)["model"] == "wrn-28-2"
+    assert sizes(images(32), {}, cpu)["model"] == "convnet"  # a deep one would take days
+    assert "model" not in sizes(images(32), {"model": "resnet-18"}, cpu)
+    assert sizes(blobs(), {}, cpu)["steps"] < sizes(images(32), {}, gpu)["steps"] <= 2**17
+    more = sizes(blobs(n=3000), {}, cpu)
     assert more["steps"] * more["batch"] * more["ratio"] == pytest.approx(100 * 3000, rel=1e-3)  # a hundred passes
-    for chosen in (defaults(blobs(), {}, cpu), defaults(images(32), {}, gpu)):
-        assert set(chosen) == set(CHOSEN)
+    for chosen in (sizes(blobs(), {}, cpu), sizes(images(32), {}, gpu)):
+        assert set(chosen) == set(SIZES)
         assert 0.9 <= chosen["ema"] <= 0.999
     # Of a short run, too, the average forgets the random start: it keeps 0.7 % of it.
-    assert defaults(blobs(), {"steps": 150}, cpu)["ema"] ** 150 == pytest.approx(0.0067, rel=0.2)
-    assert defaults(blobs(), {"steps": 3}, cpu)["ema"] == 0.5
+    assert sizes(blobs(), {"steps": 150}, cpu)["ema"] ** 150 == pytest.approx(0.0067, rel=0.2)
+    assert sizes(blobs(), {"steps": 3}, cpu)["ema"] == 0.5
 
 
 def test_a_protocol_on_own_data_leaves_the_choice_to_the_data(tmp_path):
     np.savez(tmp_path / "mine.npz", x=blobs().examples, y=np.arange(len(blobs().examples)) % 2)
     flat = {"data": str(tmp_path / "mine.npz"), "algorithm": "cadr", "protocol": "mcar", "n": 20, "device": "cpu"}
-    chosen = settle(flat, tmp_path / "run").config
+    chosen = plan(flat, out=tmp_path / "run").config
     assert (chosen.training.steps, chosen.training.batch, chosen.algorithm.target_prior) == (500, 32, ())
 
 
 def test_a_run_that_is_there_decides_what_was_left_open(tmp_path):
     np.savez(tmp_path / "mine.npz", x=blobs().examples, y=blobs().labels)
     flat = {"data": str(tmp_path / "mine.npz"), "algorithm": "cadr", "device": "cpu"}
-    chosen, pool, *_ = settle(flat, tmp_path / "run")
-    assert pool is not None
-    assert chosen.training.steps == 500
-    assert settle(flat | {"steps": 7}, tmp_path / "run")[0].training.steps == 7
+    chosen = plan(flat, out=tmp_path / "run")
+    assert chosen.pool is not None
+    assert chosen.config.training.steps == 500
+    assert plan(flat | {"steps": 7}, out=tmp_path / "run").config.training.steps == 7
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.toml").write_text(Config.from_dict(flat | {"steps": 7, "lr": 0.5}).to_toml())
-    kept, pool, *_ = settle(flat, tmp_path / "run")
-    assert pool is None
-    assert (kept.training.steps, kept.optimiser.lr) == (7, 0.5)
+    kept = plan(flat, out=tmp_path / "run")
+    assert kept.pool is None
+    assert (kept.config.training.steps, kept.config.optimiser.lr) == (7, 0.5)
 
 
 def test_features_in_a_mapped_file_are_checked_before_they_are_used(tmp_path):

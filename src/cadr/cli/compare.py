@@ -17,6 +17,7 @@ from cadr.cli.flags import count
 
 if TYPE_CHECKING:
     from cadr.cli.main import Parser, Subparsers
+    from cadr.training.plan import Opened, Plan
 
 ALGORITHMS = ("fixmatch", "cadr")
 
@@ -90,25 +91,29 @@ def run(namespace: Namespace) -> int:
     from cadr.cli.runs import Job, finish
     from cadr.cli.shared_flags import not_concerned
     from cadr.cli.user_comparison import OnAllRows, columns, on_all_rows, sentences
+    from cadr.inference.evaluation import UserLabels
     from cadr.training.accuracy_notes import caution_about_differences, examples_judged
+    from cadr.training.plan import Opened
 
-    configs, chosen = read_configs(namespace)
-    for words in [*not_concerned(namespace), *chosen]:
+    plans = read_plans(namespace, opened := Opened())
+    told = next((planned.target for _, planned in plans if planned.target is not None), None)
+    for words in [*not_concerned(namespace), *(told.sentences() if told else [])]:
         print(words, flush=True)
     folder = namespace.out or Path("runs") / f"compare-{stem(namespace.data)}"
-    jobs = [Job(config, folder / f"{name}-seed{config.training.seed}") for name, config in configs]
-    results: dict[str, list[dict[str, Any]]] = {name: [] for name, _ in configs}
+    jobs = [Job(planned.config, folder / f"{name}-seed{planned.config.training.seed}") for name, planned in plans]
+    results: dict[str, list[dict[str, Any]]] = {name: [] for name, _ in plans}
     try:
-        finished = finish(jobs, min(namespace.processes, len(jobs)))
+        finished = finish(jobs, min(namespace.processes, len(jobs)), opened)
     except KeyboardInterrupt:
         print(f"Stopped; every run so far is saved in {folder}. The same command continues.", file=sys.stderr)
         return INTERRUPTED
-    for (name, _), result in zip(configs, finished, strict=True):
+    for (name, _), result in zip(plans, finished, strict=True):
         results[name].append(result)
     _check_judged(finished)
     judged = examples_judged(jobs[0].out)
     found: dict[str, list[OnAllRows]] = {}
-    for (name, _), one in zip(configs, on_all_rows(jobs), strict=False):  # of benchmarks there is nothing
+    labels = UserLabels.of(plans[0][1].config, plans[0][1].pool, None if told is None else told.diagnosis)
+    for (name, _), one in zip(plans, on_all_rows(labels, jobs), strict=False):  # of benchmarks there is nothing
         found.setdefault(name, []).append(one)
     show(results, next(iter(results)), judged, columns(found))
     for words in (*sentences(found), caution_about_differences(judged, finished[0]["evaluated_on"])):
@@ -124,33 +129,25 @@ def _check_judged(finished: Sequence[dict[str, Any]]) -> None:
         raise DataError("the data has no test set, so that accuracies cannot be compared; the runs are kept")
 
 
-def read_configs(namespace: Namespace) -> tuple[list[tuple[str, Any]], list[str]]:
-    """One configuration per algorithm and seed; each algorithm takes the flags and recipe values that it has.
-
-    And what to say of what the data have decided.
-    """
+def read_plans(namespace: Namespace, opened: Opened) -> list[tuple[str, Plan]]:
+    """A run per algorithm and seed; each algorithm takes the flags and recipe values that it has."""
     from dataclasses import fields
 
     from cadr.cli.recipe_file import is_recipe
     from cadr.cli.run_flags import read_flat
     from cadr.cli.shared_flags import told
-    from cadr.cli.user_data import complete
-    from cadr.config import CHOICES, Config, Training
+    from cadr.config import CHOICES, Training
+    from cadr.training.plan import plan
 
     flat = read_flat(namespace)
-    chosen: dict[str, dict[str, Any]] = {}
-    words: list[str] = []
-    if not is_recipe(namespace.data):
-        flat, chosen, words = complete(flat, told(namespace))
     first = flat.get("seed", Training.seed)
     owned = {f.name for kind in CHOICES["algorithm"].values() for f in fields(kind)}
     shared = {key: value for key, value in flat.items() if key not in owned}
-    configs = []
-    for name, settings in told(namespace).items():
-        own = chosen.get(name, {}) | settings
-        for seed in range(first, first + namespace.seeds):
-            configs.append((name, Config.from_dict({**shared, **own, "algorithm": name, "seed": seed})))
-    return configs, words
+    return [
+        (name, plan({**shared, **own, "algorithm": name, "seed": seed}, opened, recipe=is_recipe(namespace.data)))
+        for name, own in told(namespace).items()
+        for seed in range(first, first + namespace.seeds)
+    ]
 
 
 def show(

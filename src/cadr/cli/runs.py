@@ -20,9 +20,11 @@ import torch
 from cadr.cli.progress import follow
 from cadr.cli.signals import stopping_politely
 from cadr.config import Config
-from cadr.errors import TrainingError, costs_a_sentence
+from cadr.data import Pool
+from cadr.errors import CadrError, TrainingError, costs_a_sentence
 from cadr.training import train
 from cadr.training.interrupt import Deferred
+from cadr.training.plan import Opened
 from cadr.training.result import quoted_of
 
 Result = dict[str, Any]
@@ -33,18 +35,26 @@ class Job(NamedTuple):
     out: Path
 
 
-def finish(jobs: Sequence[Job], processes: int = 1) -> list[Result]:
+def finish(jobs: Sequence[Job], processes: int = 1, opened: Opened | None = None) -> list[Result]:
     """The results in the order of the jobs; finished ones are read, unfinished ones continued."""
     with stopping_politely():
-        return _in_turn(jobs) if processes == 1 else _side_by_side(jobs, processes)
+        return _in_turn(jobs, opened or Opened()) if processes == 1 else _side_by_side(jobs, processes)
 
 
-def _in_turn(jobs: Sequence[Job]) -> list[Result]:
+def _in_turn(jobs: Sequence[Job], opened: Opened) -> list[Result]:
     results = []
     for number, job in enumerate(jobs, 1):
         label = f"{number}/{len(jobs)} {job.out.name}"
-        results.append(follow(train(job.config, job.out), label)["result"])
+        results.append(follow(train(job.config, job.out, _pool(job, opened)), label)["result"])
     return results
+
+
+def _pool(job: Job, opened: Opened) -> Pool | None:
+    """The data, which all jobs on them share; a finished run can do without, any other says why it cannot."""
+    try:
+        return opened.pool(job.config)
+    except (CadrError, OSError):
+        return None
 
 
 def _side_by_side(jobs: Sequence[Job], processes: int) -> list[Result]:
@@ -133,10 +143,11 @@ def _stop_with_parent() -> None:
 
 
 def _answer(tasks: Any, answers: Any) -> None:
+    opened = Opened()
     while (task := tasks.get()) is not None:
         index, job = task
         try:
-            answers.put((index, _quietly(job)))
+            answers.put((index, _quietly(job, opened)))
         except Exception as error:
             if not costs_a_sentence(error):
                 raise
@@ -144,9 +155,9 @@ def _answer(tasks: Any, answers: Any) -> None:
             return
 
 
-def _quietly(job: Job) -> Result:
+def _quietly(job: Job, opened: Opened) -> Result:
     last: dict[str, Any] = {}
-    with closing(train(job.config, job.out)) as records:
+    with closing(train(job.config, job.out, _pool(job, opened))) as records:
         for last in records:
             if last["kind"] == "warning":
                 print(f"{job.out.name}: {last['message']}", file=sys.stderr, flush=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cadr.cli.main import Parser, Subparsers
-    from cadr.cli.user_data import Settled
+    from cadr.training.plan import Plan
 
 _DESCRIPTION = """\
 Train on half-labelled data, or on a benchmark whose labels a protocol takes away.
@@ -53,7 +53,6 @@ def run(namespace: Namespace) -> int:
     from cadr.cli.progress import follow
     from cadr.cli.recipe_file import is_recipe
     from cadr.cli.run_flags import default_out, read_flat
-    from cadr.cli.user_data import Settled, settle
     from cadr.config import Config
     from cadr.training import train
     from cadr.training.accuracy_notes import (
@@ -63,18 +62,18 @@ def run(namespace: Namespace) -> int:
         examples_judged,
         last_evaluation,
     )
+    from cadr.training.plan import plan
     from cadr.training.result import quoted_of
     from cadr.training.signature import InputSpec
 
     flat = read_flat(namespace)
-    config = Config.from_dict(flat)
-    out = namespace.out or default_out(namespace.data, config)
+    out = namespace.out or default_out(namespace.data, Config.from_dict(flat))
     _check_free(out)
-    settled = Settled(config) if is_recipe(namespace.data) else settle(flat, out)
-    for line in settled.words:
+    planned = plan(flat, out=out, recipe=is_recipe(namespace.data))
+    for line in planned.sentences():
         print(line, flush=True)
     try:
-        result = follow(train(settled.config, out, settled.pool))["result"]
+        result = follow(train(planned.config, out, planned.pool))["result"]
     except KeyboardInterrupt:
         print(_stopped(out), flush=True)
         return INTERRUPTED
@@ -84,7 +83,7 @@ def run(namespace: Namespace) -> int:
         print(caution_about_guess(judged, InputSpec.read(out).class_names))
     if accuracy is not None and (words := caution(accuracy, examples_judged(out), result["evaluated_on"])):
         print(words)
-    for line in _on_all_rows(settled, out):
+    for line in _on_all_rows(planned, out):
         print(line)
     run_folder = shlex.quote(str(out))  # to be copied into a shell
     evaluate = "" if accuracy is None else f"cadr evaluate {run_folder} (every class), "
@@ -93,17 +92,16 @@ def run(namespace: Namespace) -> int:
     return 0
 
 
-def _on_all_rows(settled: Settled, out: Path) -> list[str]:
+def _on_all_rows(planned: Plan, out: Path) -> list[str]:
     """What the labels of somebody's own data say of all rows, which those held out do not show."""
     from cadr.inference.evaluation import UserLabels
     from cadr.inference.predictor import Predictor
     from cadr.training.accuracy_notes import last_evaluation
 
-    config = settled.config
-    labels = UserLabels.of(config, settled.pool, settled.diagnosis)
+    labels = UserLabels.of(planned.config, planned.pool, planned.diagnosis)
     if labels is None:
         return []
-    return labels.words(Predictor.load(out, device=config.training.device), last_evaluation(out))
+    return labels.words(Predictor.load(out, device=planned.config.training.device), last_evaluation(out))
 
 
 def _stopped(out: Path) -> str:

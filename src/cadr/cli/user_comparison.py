@@ -28,9 +28,8 @@ Found = Mapping[str, Sequence[OnAllRows]]
 """Method -> what each of its runs comes to."""
 
 
-def on_all_rows(jobs: Sequence[Job]) -> list[OnAllRows]:
+def on_all_rows(labels: UserLabels | None, jobs: Sequence[Job]) -> list[OnAllRows]:
     """Of every run; none where the data are a benchmark's, or nothing can be diagnosed."""
-    labels = UserLabels.of(jobs[0].config)
     if labels is None:
         return []
     found = []

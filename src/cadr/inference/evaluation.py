@@ -11,7 +11,6 @@ import numpy as np
 from torch import nn
 
 from cadr.config import Config
-from cadr.data import BENCHMARKS
 from cadr.data.pool import Pool
 from cadr.data.unlabelled import spread, unlabelled
 from cadr.diagnosis.contradictions import Outside, classes_outside, outside
@@ -21,7 +20,8 @@ from cadr.inference.predictor import Predictor, trained
 from cadr.training.accuracy_notes import over_classes, weighted_accuracy
 from cadr.training.device_data import Inputs
 from cadr.training.network import evaluate, is_half
-from cadr.training.prepare import Prepared, check_same_data, open_source, restore
+from cadr.training.plan import is_own, open_source
+from cadr.training.prepare import Prepared, check_same_data, restore
 from cadr.training.record import Record
 from cadr.training.run_folder import RunFolder
 from cadr.training.schedule import scores
@@ -72,11 +72,6 @@ def averaged(prepared: Prepared, tensors: dict[str, Any]) -> nn.Module:
     except RuntimeError:
         raise CheckpointError("The checkpoint is of another model than the one given.") from None
     return prepared.model.to(prepared.device).eval()
-
-
-def is_own(config: Config) -> bool:
-    """Whether the data are somebody's own, with labels missing as they are or as a protocol decides."""
-    return config.data not in BENCHMARKS
 
 
 @dataclass(frozen=True, eq=False)

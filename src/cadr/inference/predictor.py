@@ -23,7 +23,8 @@ from cadr.estimate.calibration import Calibration, uncalibrated
 from cadr.training import checkpoint
 from cadr.training.loop import CALIBRATION
 from cadr.training.network import at_once, call, is_half
-from cadr.training.prepare import build_model, device_of
+from cadr.training.plan import device_of
+from cadr.training.prepare import build_model
 from cadr.training.run_folder import RunFolder
 from cadr.training.signature import InputSpec
 from cadr.training.user_model import not_given

@@ -12,15 +12,15 @@ import numpy as np
 import torch
 from torch import nn
 
-from cadr.config import VIEWS, Config, difference, name_of
-from cadr.data import BENCHMARKS, open_data, validation
+from cadr.config import Config, difference, name_of
+from cadr.data import BENCHMARKS, validation
 from cadr.data.pool import Pool
 from cadr.data.split import Split, apply, make_split
 from cadr.data.validation import Indices
 from cadr.errors import ConfigError, DataError
-from cadr.models import MLP, MODELS, choose
 from cadr.training.auxiliary_head import widen
 from cadr.training.data_location import located
+from cadr.training.plan import complete, device_of, input_shape, open_source
 from cadr.training.run_folder import RunFolder
 from cadr.training.user_model import check_user_model, not_given
 from cadr.utils.files import expand_home
@@ -97,45 +97,6 @@ def _open(config: Config, folder: RunFolder, pool: Pool | None, model: nn.Module
     return Prepared(config, pool, split, built, name, device_of(device), rows)
 
 
-def open_source(config: Config) -> Pool:
-    """The data that a configuration names, as they are."""
-    source = config.source
-    return open_data(
-        config.data,
-        root=source.root,
-        labels=source.labels,
-        label_column=source.label_column,
-        image_size=source.image_size,
-        ignore_columns=source.ignore_columns,
-    )
-
-
-def complete(config: Config, pool: Pool, model: nn.Module | None = None) -> Config:
-    """The configuration with model and views chosen by the data where nobody has chosen them."""
-    if config.views is None:
-        config = dataclasses.replace(config, views=VIEWS[pool.kind]())
-    if not isinstance(config.views, VIEWS[pool.kind]):
-        raise ConfigError(f"{pool.name} holds {pool.kind} data, so views must be {pool.kind!r}.")
-    _check_turns(config, pool)
-    if config.model is None and model is None:
-        config = dataclasses.replace(config, model=MODELS[choose(input_shape(pool))]())
-    if model is None and pool.kind == "features" and not isinstance(config.model, MLP):
-        raise ConfigError(f"{name_of(config.model)} looks at pictures, but {pool.name} holds features; use mlp.")
-    return config
-
-
-def _check_turns(config: Config, pool: Pool) -> None:
-    if not config.algorithm.rotates:
-        return
-    shape = pool.examples.shape[1:]
-    if pool.kind != "image" or shape[0] != shape[1]:
-        holds = f"images of {shape[1]}×{shape[0]} pixels" if pool.kind == "image" else "features"
-        raise ConfigError(
-            f"{name_of(config.algorithm)} turns square images, but {pool.name} holds {holds}; use another algorithm, "
-            "or set the weight of its rotation loss to 0."
-        )
-
-
 def check_unchanged(folder: RunFolder, config: Config) -> None:
     """A run continues as what it was begun as, or not at all."""
     before = folder.config()
@@ -157,12 +118,6 @@ def build_model(config: Config, num_classes: int, shape: tuple[int, ...]) -> nn.
         torch.manual_seed(config.training.seed)
         built: nn.Module = config.model.build(num_classes, shape)
     return built
-
-
-def input_shape(pool: Pool) -> tuple[int, ...]:
-    """One example's shape as the model sees it: (3, h, w) or (d,)."""
-    shape = pool.examples.shape[1:]
-    return (shape[-1], *shape[:-1]) if pool.kind == "image" else shape
 
 
 def fingerprint(pool: Pool) -> str:
@@ -192,18 +147,6 @@ def check_finished(folder: RunFolder, pool: Pool | None, model: nn.Module | None
     if config is not None and pool is None and (config.data in BENCHMARKS or not expand_home(config.data).exists()):
         return
     check_same_data(folder, restore(folder, pool, model, "cpu").pool, facts)
-
-
-def device_of(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise ConfigError(f"The device {name!r} cannot be used here ({reason}); try cpu.") from None
-    return device
 
 
 def _split(config: Config, path: Path, pool: Pool) -> Split | None:

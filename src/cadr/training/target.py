@@ -36,6 +36,14 @@ class Target:
         """That more than the class decides who is labelled, if so: then a model may learn just that."""
         return self.diagnosis.other_than_class if self.diagnosis else ""
 
+    def sentences(self) -> list[str]:
+        """What is presumed of the classes' shares, which decides a run."""
+        warned = [f"Warning: {self.warning} See cadr diagnose."] if self.warning else []
+        if self.shares is not None:
+            return [f"The target is the classes' shares {self.why}; say so if you know better.", *warned]
+        presumed = f"The classes are taken to be equally frequent: {self.why}."
+        return [f"{presumed} Give --target-prior if you know better.", *warned]
+
 
 def diagnosed_target(pool: Pool) -> Target:
     """The classes' shares as diagnosed, where that refutes equal ones.

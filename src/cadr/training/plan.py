@@ -1,0 +1,249 @@
+"""What a run will be: settings and data in, the complete configuration out. Nothing else decides it.
+
+`cadr train`, `cadr compare` and `CADRClassifier` all come here, so that the same settings on the same data are the same
+run. What nobody gave is, on somebody's own data, what the run that is there already has, or else chosen by the data; on
+a benchmark and in a recipe it is what was published: the defaults of the parts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from cadr.algorithms import Supervised
+from cadr.config import CHOICES, VIEWS, Config, name_of
+from cadr.data import BENCHMARKS, open_data
+from cadr.data.description import columns_in_words
+from cadr.data.pool import MISSING, Pool
+from cadr.diagnosis.result import Diagnosis
+from cadr.errors import ConfigError, DataError
+from cadr.models import MLP, MODELS, choose
+from cadr.training.run_folder import RunFolder
+from cadr.training.target import Target, diagnosed_target, takes_target
+
+ALGORITHM = "cadr"
+SIZES = ("model", "steps", "batch", "ratio", "lr", "ema")
+CHOSEN = (*SIZES, "target_prior")
+SMALL = ("mlp", "convnet")
+_ONCE_CHOSEN = ("evaluations",)  # of runs that are there, for which it was
+_FEW = 4096  # rows
+_SMALL = 2**18  # parameters of somebody's own network
+_ANY = "given"  # data that were there already, whatever a configuration calls them
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A run that can begin: its complete configuration, and what had to be opened and diagnosed to get there."""
+
+    config: Config
+    pool: Pool | None = None  # as it was opened; None: the run is there already, and opens its data if it needs them
+    model: nn.Module | None = None  # of somebody's own
+    target: Target | None = None  # None: somebody said what the classes' shares are, or nobody needs to know
+    left_open: tuple[str, ...] = ()  # settings that the data have chosen
+
+    @property
+    def diagnosis(self) -> Diagnosis | None:
+        """Of the labels, where one was made."""
+        return None if self.target is None else self.target.diagnosis
+
+    def sentences(self) -> list[str]:
+        """What was chosen for somebody who did not say, as flags that would say otherwise; what a table was taken for.
+
+        Nothing about a run that is there already, or that somebody else wrote down.
+        """
+        if self.pool is None or not self.left_open:
+            return []
+        settled = self.config.to_dict()
+        names = [name for name in CHOSEN if name in self.left_open and settled.get(name)]
+        flags = [f"--{name.replace('_', '-')} {_words(settled[name])}" for name in names]
+        words = [f"Chosen by the data: {' '.join(flags)}"] if flags else []
+        words += [] if self.target is None else self.target.sentences()
+        if self.pool.kind == "image" and "flip" in self.left_open:
+            words.append("Half of the images are mirrored: add --no-flip where left and right matter, as in letters.")
+        return [*words, *columns_in_words(self.pool)]
+
+
+class Opened:
+    """Data that are opened when they are first needed and diagnosed at most once, for however many runs on them."""
+
+    def __init__(self, pool: Pool | None = None) -> None:
+        self._pool, self._of = pool, None if pool is None else _ANY
+        self._target: Target | None = None
+
+    def pool(self, config: Config) -> Pool:
+        """The data of this configuration; those before are let go if they were others."""
+        if self._pool is None or self._of not in (_ANY, _source_of(config)):
+            self._pool = self._target = None
+            self._pool, self._of = open_source(config), _source_of(config)
+        return self._pool
+
+    def target(self, config: Config) -> Target:
+        pool = self.pool(config)
+        self._target = self._target or diagnosed_target(pool)
+        return self._target
+
+
+def plan(
+    settings: Mapping[str, Any],
+    data: Opened | Pool | None = None,
+    model: nn.Module | None = None,
+    *,
+    out: Path | str | None = None,
+    recipe: bool = False,
+    complete_labels: bool = False,
+) -> Plan:
+    """The run that is asked for with `settings`, by the names of the flags.
+
+    Without `data`, those that the settings name are opened. A `model` of somebody's own takes the place of one by name.
+    If there is a run in the folder `out`, it stays what it is. A `recipe` is complete as it was written. Own data whose
+    labels are all known are refused unless `complete_labels`.
+    """
+    opened = data if isinstance(data, Opened) else Opened(data)
+    flat = {"algorithm": ALGORITHM, **settings}
+    config = Config.from_dict(_without_unnamed(flat))
+    before = None if out is None else RunFolder(out).config()
+    if before is not None:
+        return Plan(_as_before(flat, before, own=is_own(config) and not recipe), model=model)
+    pool = opened.pool(config)
+    flat.setdefault("views", pool.kind)
+    if recipe or not is_own(config):
+        chosen = {} if model is not None else {"model": choose(input_shape(pool))}
+        return Plan(complete(Config.from_dict(chosen | flat), pool, model), pool, model)
+    if not complete_labels:
+        _check_missing(config, pool)
+    target = None if "target_prior" in flat or not takes_target(type(config.algorithm)) else opened.target(config)
+    told = {} if target is None or target.shares is None else {"target_prior": target.shares}
+    chosen = sizes(pool, flat, device_of(config.training.device), model) | told
+    settled = complete(Config.from_dict(chosen | flat), pool, model)
+    return Plan(settled, pool, model, target, tuple(name for name in (*CHOSEN, "flip") if name not in settings))
+
+
+def complete(config: Config, pool: Pool, model: nn.Module | None = None) -> Config:
+    """The configuration with model and views chosen by the data where nobody has chosen them, checked against these."""
+    if config.views is None:
+        config = dataclasses.replace(config, views=VIEWS[pool.kind]())
+    if not isinstance(config.views, VIEWS[pool.kind]):
+        raise ConfigError(f"{pool.name} holds {pool.kind} data, so views must be {pool.kind!r}.")
+    _check_turns(config, pool)
+    if config.model is None and model is None:
+        config = dataclasses.replace(config, model=MODELS[choose(input_shape(pool))]())
+    if model is None and pool.kind == "features" and not isinstance(config.model, MLP):
+        raise ConfigError(f"{name_of(config.model)} looks at pictures, but {pool.name} holds features; use mlp.")
+    return config
+
+
+def sizes(pool: Pool, given: Mapping[str, Any], device: torch.device, model: nn.Module | None = None) -> dict[str, Any]:
+    """How long and how large to train, in keeping with what somebody has given.
+
+    The numbers are rules of thumb: a hundred passes over the rows for small networks and five hundred for deep ones,
+    within limits.
+    """
+    chosen: dict[str, Any] = {}
+    name = given.get("model")
+    if name is None and model is None:
+        name = choose(input_shape(pool))
+        if device.type == "cpu" and name not in SMALL:
+            name = "convnet"  # a deep network would take days
+        chosen["model"] = name
+    small = name in SMALL if model is None else sum(p.numel() for p in model.parameters()) <= _SMALL
+    few = pool.num_streamed < _FEW
+    batch, ratio = (32, 4) if small and few else (64, 7)
+    passes, least, most = (100, 500, 2**14) if small else (500, 2**13, 2**17)
+    steps = given.get("steps") or min(max(passes * pool.num_streamed // (batch * ratio), least), most)
+    return chosen | {
+        "steps": steps,
+        "batch": batch,
+        "ratio": ratio,
+        "lr": 0.1 if small else 0.03,
+        "ema": round(min(max(1 - 5 / steps, 0.5), 0.999), 4),  # remembers a fifth of a short run
+    }
+
+
+def is_own(config: Config) -> bool:
+    """Whether the data are somebody's own, with labels missing as they are or as a protocol decides."""
+    return config.data not in BENCHMARKS
+
+
+def open_source(config: Config) -> Pool:
+    """The data that a configuration names, as they are."""
+    source = config.source
+    return open_data(
+        config.data,
+        root=source.root,
+        labels=source.labels,
+        label_column=source.label_column,
+        image_size=source.image_size,
+        ignore_columns=source.ignore_columns,
+    )
+
+
+def _source_of(config: Config) -> str:
+    return repr((config.data, config.source))
+
+
+def input_shape(pool: Pool) -> tuple[int, ...]:
+    """One example's shape as the model sees it: (3, h, w) or (d,)."""
+    shape = pool.examples.shape[1:]
+    return (shape[-1], *shape[:-1]) if pool.kind == "image" else shape
+
+
+def device_of(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"The device {name!r} cannot be used here ({reason}); try cpu.") from None
+    return device
+
+
+def _without_unnamed(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Without settings of a network or of views that nobody has named: the data will, when they have been opened."""
+    later = [kind for part in ("model", "views") if part not in flat for kind in CHOICES[part].values()]
+    names = {field.name for kind in later for field in dataclasses.fields(kind)}
+    return {name: value for name, value in flat.items() if name not in names}
+
+
+def _as_before(flat: Mapping[str, Any], before: Config, own: bool) -> Config:
+    """A run that is continued stays what it is, on whatever machine: what was left open is what was chosen then."""
+    stored = before.to_dict()
+    names = {*CHOSEN, *_ONCE_CHOSEN} if own else set()
+    for part in ("model", "views"):
+        if part not in flat and getattr(before, part) is not None:
+            names |= {part, *(field.name for field in dataclasses.fields(getattr(before, part)))}
+    return Config.from_dict({name: stored[name] for name in stored if name in names} | dict(flat))
+
+
+def _check_missing(config: Config, pool: Pool) -> None:
+    """Whole data are most likely a mistake: a protocol forgotten, or a file of truths taken for the file of labels."""
+    thinned = config.protocol is not None or config.source.split is not None
+    if thinned or (pool.labels == MISSING).any() or isinstance(config.algorithm, Supervised):
+        return
+    raise DataError(
+        f"{pool.name}: no label is missing, so there is nothing to learn from but the labels; leave some out with "
+        "--protocol, or train on them alone with --algorithm supervised."
+    )
+
+
+def _check_turns(config: Config, pool: Pool) -> None:
+    if not config.algorithm.rotates:
+        return
+    shape = pool.examples.shape[1:]
+    if pool.kind != "image" or shape[0] != shape[1]:
+        holds = f"images of {shape[1]}×{shape[0]} pixels" if pool.kind == "image" else "features"
+        raise ConfigError(
+            f"{name_of(config.algorithm)} turns square images, but {pool.name} holds {holds}; use another algorithm, "
+            "or set the weight of its rotation loss to 0."
+        )
+
+
+def _words(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
