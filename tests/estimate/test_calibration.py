@@ -99,7 +99,9 @@ def test_a_few_labels_that_are_all_right_do_not_make_it_certain():
     found = calibrate(logits, torch.arange(3), torch.ones(3), torch.ones(3) / 3, rows=30)
     assert found.temperature == 1.0
     assert found.prior_correction == 0.0
-    assert "nothing in the 3 labels held out asks for a change" in found.caution
+    assert (
+        "the model's own and unchecked: it may be sure and wrong, which 3 labels held out cannot show" in found.caution
+    )
 
 
 def test_the_error_after_is_of_what_is_done_and_a_gain_that_labels_do_not_show_is_said():

@@ -36,7 +36,7 @@ def on_all_rows(labels: UserLabels | None, jobs: Sequence[Job]) -> list[OnAllRow
     for job in jobs:
         last, predictor = last_evaluation(job.out), Predictor.load(job.out, device=job.config.training.device)
         weighted = None if last is None else labels.weighted(last)
-        found.append(OnAllRows(weighted, [one.name for one in labels.outside(predictor)]))
+        found.append(OnAllRows(weighted and weighted.accuracy, [one.name for one in labels.outside(predictor)]))
     return found
 
 

@@ -47,13 +47,15 @@ class Calibration:
     @property
     def caution(self) -> str:
         """What to know before believing a probability; blank where there were enough labels."""
-        if self.examples and not self.changes:
-            return (
-                "The probabilities are the model's own: nothing in the "
-                f"{counted(self.examples, 'label')} held out asks for a change."
-            )
         if self.examples == 0:
             return "The probabilities are the model's own: to calibrate them takes a finished run that held out labels."
+        if not self.changes and self.examples < FEW:
+            return (
+                "The probabilities are the model's own and unchecked: it may be sure and wrong, which "
+                f"{counted(self.examples, 'label')} held out cannot show."
+            )
+        if not self.changes:
+            return f"The probabilities are the model's own: the {self.examples} labels held out ask for no change."
         if self.examples < FEW:
             return f"The probabilities are calibrated on {self.examples} held-out labels only, too few to rely on."
         if self.error_before is not None and self.error_after is not None and self.error_after >= self.error_before:

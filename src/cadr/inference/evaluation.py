@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from torch import nn
@@ -27,9 +28,12 @@ from cadr.training.run_folder import RunFolder
 from cadr.training.schedule import scores
 from cadr.training.target import diagnosed_target
 from cadr.utils.memory import kept_from_the_second
+from cadr.utils.text import counted
 
 ROWS = 100_000  # unlabelled ones that are predicted, at most
 _AT_ONCE = 1_000  # in memory, of a mapped file
+_DRAWS = 4_000  # for an interval
+_Z90 = 1.645
 
 
 def evaluate_run(
@@ -97,8 +101,9 @@ class UserLabels:
         diagnosis = diagnosis or diagnosed_target(pool).diagnosis
         return None if diagnosis is None or diagnosis.weak else UserLabels(pool, diagnosis)
 
-    def weighted(self, evaluation: Record) -> float | None:
-        return weighted(evaluation, [c.propensity for c in self.diagnosis.classes])
+    def weighted(self, evaluation: Record) -> Weighted | None:
+        classes = self.diagnosis.classes
+        return weighted(evaluation, [c.propensity for c in classes], [c.propensity_interval for c in classes])
 
     def outside(self, predictor: Predictor) -> list[Outside]:
         """Classes whose predicted shares the diagnosis contradicts."""
@@ -106,8 +111,8 @@ class UserLabels:
 
     def words(self, predictor: Predictor, evaluation: Record | None) -> list[str]:
         """A sentence each on accuracy on all rows and on predicted shares, where there is something to say."""
-        accuracy = None if evaluation is None else self.weighted(evaluation)
-        said = [] if accuracy is None or evaluation is None else [weighted_in_words(evaluation, accuracy)]
+        found = None if evaluation is None else self.weighted(evaluation)
+        said = [] if found is None or evaluation is None else [weighted_in_words(evaluation, found)]
         contradicted = outside(self.diagnosis, self._shares(predictor))
         return [*said, f"Warning: {contradicted}"] if contradicted else said
 
@@ -122,18 +127,53 @@ class UserLabels:
         return [float(count) / len(rows) for count in counts]
 
 
-def weighted(evaluation: Record, propensity: Sequence[float | None]) -> float | None:
-    """Accuracy where a label held out counts 1/propensity, in percent; None if it was not judged on such labels.
+class Weighted(NamedTuple):
+    """Accuracy in percent where a held-out label counts 1/propensity, and its 95 % interval."""
+
+    accuracy: float
+    low: float
+    high: float
+
+
+def weighted(
+    evaluation: Record,
+    propensity: Sequence[float | None],
+    intervals: Sequence[tuple[float, float] | None] = (),
+) -> Weighted | None:
+    """As all rows would be judged, by labels that were held out; None if the run was not judged on such labels.
 
     A class with a single label has no propensity, and none that is held out.
     """
     if evaluation["on"] != "validation":
         return None
-    return weighted_accuracy(evaluation["confusion"], [1.0 if phi is None else phi for phi in propensity])
+    confusion, known = evaluation["confusion"], [1.0 if phi is None else phi for phi in propensity]
+    ends = [pair or (1.0, 1.0) for pair in intervals or [None] * len(known)]
+    deviations = [math.log(high / low) / (2 * _Z90) for low, high in ends]
+    return Weighted(weighted_accuracy(confusion, known), *weighted_interval(confusion, known, deviations))
 
 
-def weighted_in_words(evaluation: Record, accuracy: float, of: str = "") -> str:
+def weighted_interval(
+    confusion: Sequence[Sequence[int]], propensity: Sequence[float], deviations: Sequence[float]
+) -> tuple[float, float]:
+    """95 % interval of the weighted accuracy, in percent, over the classes that are judged.
+
+    The recall of every class has the posterior of Jeffreys' prior, Beta(right + ½, wrong + ½), so that two labels of
+    two say little; the logarithm of a propensity is normal with the standard deviation in `deviations`.
+    """
+    counts = np.array(confusion, dtype=np.float64)
+    judged = counts.sum(1)
+    right, wrong = counts.diagonal(), judged - counts.diagonal()
+    draws, random = (_DRAWS, len(judged)), np.random.default_rng(0)
+    recall = random.beta(right + 0.5, wrong + 0.5, draws)
+    weight = judged / np.array(propensity) * np.exp(np.array(deviations) * random.normal(size=draws))
+    low, high = np.quantile((weight * recall).sum(1) / weight.sum(1), (0.025, 0.975))
+    return 100 * float(low), 100 * float(high)
+
+
+def weighted_in_words(evaluation: Record, found: Weighted, of: str = "") -> str:
+    judged = counted(sum(map(sum, evaluation["confusion"])), "label")
     return (
         f"Weighted by 1/propensity, so that {over_classes(evaluation['recall'])} count as in all rows, accuracy"
-        f"{of and f' of {of}'} is {accuracy:.1f} %."
+        f"{of and f' of {of}'} is {found.accuracy:.1f} %. Judged on {judged}, it may "
+        f"be anything from {found.low:.0f} to {found.high:.0f} % (95 % interval)."
     )

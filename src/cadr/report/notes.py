@@ -88,7 +88,9 @@ def _weighted(runs: Sequence[Run], labels: Mapping[str, Labels]) -> list[str]:
         last = run.last_evaluation
         if last is None or run.name not in labels or not labels[run.name].trusted:
             continue
-        if (accuracy := weighted(last, labels[run.name].estimated)) is not None:
+        one = labels[run.name]
+        intervals = [c.propensity_interval for c in one.diagnosis.classes] if one.diagnosis else []
+        if (accuracy := weighted(last, one.estimated, intervals)) is not None:
             found.append(weighted_in_words(last, accuracy, run.name))
     return found
 
