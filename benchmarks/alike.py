@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from cadr.cli.recipe_file import Row
+from cadr.cli.recipes import Row
 from cadr.config import Config
 
 SETTING = "cifar10-gamma50"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from benchmarks.alike import BASELINE, REMARKS, exceptions, methods, short
 from benchmarks.cells import EMPTY, Record, figure, hardware, markdown, minutes, plain, power
 
-from cadr.cli.recipe_file import Row
+from cadr.cli.recipes import Row
 
 COMPARED = 2**15  # steps at which all methods meet
 SEED = 1  # and the seed, which draws the labels: those of another are easier or harder

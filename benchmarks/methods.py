@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cadr.algorithms import ALGORITHMS
-from cadr.cli.recipe_file import Row, read_rows
+from cadr.cli.recipes import Row, read_rows
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from benchmarks.cells import EMPTY, Cells, markdown, power
 
-from cadr.cli.recipe_file import Row
+from cadr.cli.recipes import Row
 
 TABLES = {
     "1": "Table 1: against other methods",

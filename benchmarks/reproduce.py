@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from cadr.cli.main import parser as cadr_parser
-from cadr.cli.recipe_file import read_rows
+from cadr.cli.recipes import read_rows
 from cadr.cli.run_flags import Choice, read_flat
 from cadr.config import CHANGEABLE
 from cadr.errors import CadrError, ConfigError

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cadr.cli.recipe_file import Row, read_rows
+from cadr.cli.recipes import Row, read_rows
 from cadr.config import Training
 
 ROOT = Path(__file__).resolve().parent.parent

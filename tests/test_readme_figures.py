@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cadr.cli.recipe_file import read_rows
+from cadr.cli.recipes import read_rows
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from benchmarks.digits_table import digits
 
 from benchmarks import methods, results, rivals
 from cadr.algorithms import ALGORITHMS
-from cadr.cli.recipe_file import read_rows
+from cadr.cli.recipes import read_rows
 
 WORDS = tomllib.loads(methods.WORDS.read_text(encoding="utf-8"))
 ROWS = read_rows(results.RECIPE) + read_rows(results.SUCCESSORS)

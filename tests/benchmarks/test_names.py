@@ -9,7 +9,7 @@ from benchmarks.cells import read_records
 from benchmarks.matched import matched_accuracy
 
 from benchmarks import names, renaming, right_names
-from cadr.cli.recipe_file import read_rows
+from cadr.cli.recipes import read_rows
 
 
 def said_in(page: str) -> str:

@@ -7,7 +7,7 @@ from benchmarks.cells import power
 from benchmarks.matched import matched_accuracy
 
 from benchmarks import alike, figure3, results
-from cadr.cli.recipe_file import Row, read_rows
+from cadr.cli.recipes import Row, read_rows
 
 ROWS = read_rows(results.RECIPE) + read_rows(results.SUCCESSORS)
 ELSEWHERE = {"what": "FixMatch elsewhere", "steps": 2**20, "hours": 16, "hardware": "four V100", "source": "https://x"}

@@ -3,7 +3,7 @@
 import numpy as np
 
 from benchmarks import names
-from cadr.cli.recipe_file import read_rows
+from cadr.cli.recipes import read_rows
 from tests.benchmarks.test_names import results, said_in
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from cadr.cli import compare
 from cadr.cli.main import INTERRUPTED, Parser, main
-from cadr.cli.shared_flags import not_concerned
+from cadr.cli.run_flags import not_concerned
 from cadr.training.plan import Opened
 from tests.waiting import PATIENCE, until
 

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from cadr.cli import progress, terminal_table
+from cadr.cli import progress, terminal
 from cadr.cli.main import main
 from cadr.utils.text import shown
 
@@ -47,10 +47,10 @@ def test_what_a_run_says(fancy, monkeypatch, capsys):
     assert f"{READABLE} is never predicted" in capsys.readouterr().out + screen.getvalue()
 
 
-@pytest.mark.parametrize("terminal", [False, True])
-def test_a_table_shows_names_as_they_are(terminal, monkeypatch, capsys):
-    monkeypatch.setattr(terminal_table, "fancy", lambda: terminal)
-    terminal_table.show_table(["class [n]", "recall"], [["[/n] a", "1.0"], [RED, "2.0"], ["[bold]b", "3.0"]])
+@pytest.mark.parametrize("on_terminal", [False, True])
+def test_a_table_shows_names_as_they_are(on_terminal, monkeypatch, capsys):
+    monkeypatch.setattr(terminal, "fancy", lambda: on_terminal)
+    terminal.show_table(["class [n]", "recall"], [["[/n] a", "1.0"], [RED, "2.0"], ["[bold]b", "3.0"]])
     text = capsys.readouterr().out
     assert all(name in text for name in ("class [n]", "[/n] a", READABLE, "[bold]b"))
     assert RED not in text

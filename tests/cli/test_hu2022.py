@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cadr.cli.recipe_file import read_rows
-from cadr.cli.recipes import available
+from cadr.cli.recipes import available, read_rows
 from cadr.config import Config
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,7 +6,7 @@ import re
 import pytest
 from rich.console import Console
 
-from cadr.cli import progress, terminal_table
+from cadr.cli import progress, terminal
 from cadr.cli.progress import Pace, follow
 from cadr.training.schedule import duration
 
@@ -99,5 +99,5 @@ def test_nothing_is_said_of_the_time_left_where_nothing_is_known():
 
 
 def test_a_table_without_a_terminal_is_aligned_text(capsys):
-    terminal_table.show_table(["row", "figure"], [["a", "1.50 ± 0.1"], ["bcd", "–"]], title="t")
+    terminal.show_table(["row", "figure"], [["a", "1.50 ± 0.1"], ["bcd", "–"]], title="t")
     assert capsys.readouterr().out == "t\nrow      figure\n---  ----------\na    1.50 ± 0.1\nbcd           –\n"

@@ -3,7 +3,7 @@
 import pytest
 
 from cadr.cli.main import main
-from cadr.cli.recipe_file import is_recipe, our_recipes, read_recipe, read_rows
+from cadr.cli.recipes import is_recipe, our_recipes, read_recipe, read_rows
 from cadr.errors import ConfigError
 
 TEXT = """
@@ -110,6 +110,6 @@ def test_our_recipes_are_found_from_anywhere(tmp_path, capsys, monkeypatch):
 
 
 def test_a_package_brings_its_recipes_along(tmp_path, monkeypatch):
-    monkeypatch.setattr("cadr.cli.recipe_file._PACKAGE", tmp_path)
+    monkeypatch.setattr("cadr.cli.recipes._PACKAGE", tmp_path)
     (tmp_path / "recipes").mkdir()
     assert our_recipes() == tmp_path / "recipes"

@@ -105,7 +105,7 @@ def test_a_mistake_has_its_status_also_when_nobody_reads_of_it(folder):
 
 
 def test_what_is_started_with_a_closed_stream_has_it_too(folder):
-    program = "from cadr.cli.streams import make_writable; make_writable(); import os; os.system('echo unread')"
+    program = "from cadr.cli.terminal import make_writable; make_writable(); import os; os.system('echo unread')"
     command = ["bash", "-c", 'exec "$@" >&-', "-", sys.executable, "-c", program]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from cadr.algorithms import ALGORITHMS
-from cadr.cli.recipe_file import read_rows
+from cadr.cli.recipes import read_rows
 from cadr.config import Config
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"

@@ -9,8 +9,8 @@ import pytest
 from cadr.data.benchmarks import cifar, fashion_mnist, find, stl10
 from cadr.data.benchmarks.cifar import CIFAR10, CIFAR100
 from cadr.data.benchmarks.container import ChecksumError
+from cadr.data.benchmarks.download import verify
 from cadr.data.benchmarks.registry import KNOWN, Form, Known
-from cadr.data.benchmarks.verify import verify
 from tests.data.loose import PROTOCOLS, apply, make_split, open_data
 from tests.data.writers import (
     binary_batch,

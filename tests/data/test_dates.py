@@ -10,8 +10,7 @@ import pytest
 
 from cadr.cli.main import main
 from cadr.data.sources import table
-from cadr.data.sources.columns import Column
-from cadr.data.sources.dates import as_days, like_a_date
+from cadr.data.sources.columns import Column, as_days, like_a_date
 from cadr.data.sources.prediction_reader import Wanted, open_blocks
 from cadr.errors import DataError
 from cadr.training.prepare import fingerprint

@@ -10,7 +10,7 @@ from cadr.data import from_arrays
 from cadr.data.sources import table
 from cadr.data.sources.columns import Column
 from cadr.data.sources.prediction_reader import Wanted, open_blocks
-from cadr.data.sources.rounding import merges
+from cadr.data.sources.schema_inference import merges
 from cadr.errors import DataError
 from cadr.training.prepare import fingerprint
 from tests.data.loose import open_data

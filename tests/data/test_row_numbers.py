@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cadr.data.sources.row_numbers import number_rows
+from cadr.data.sources.schema_inference import number_rows
 from cadr.errors import DataError
 from tests.data.loose import open_data
 

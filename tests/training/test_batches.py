@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cadr.data.batches import LABELLED, UNLABELLED, balanced_indices, indices
+from cadr.data.shuffle import LABELLED, UNLABELLED, balanced_indices, indices
 
 sizes = st.integers(1, 40)
 

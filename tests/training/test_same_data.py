@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from cadr.cli.main import main
-from cadr.data import Pool, fingerprint
+from cadr.data import Pool, pool
 from cadr.errors import DataError
 from cadr.inference import evaluate_run
 from cadr.training import checkpoint, train
@@ -99,12 +99,12 @@ def large(examples):
 
 @pytest.mark.parametrize("shape", [(1000, 64, 64, 3), (100, 256, 256, 3), (5, 600, 600, 3), (3_000_000, 2)])
 def test_of_large_arrays_little_is_read_and_other_contents_are_noticed(shape, monkeypatch):
-    monkeypatch.setattr(fingerprint, "WHOLE", 1 << 20)
+    monkeypatch.setattr(pool, "WHOLE", 1 << 20)
     kind = np.uint8 if len(shape) == 4 else np.float32
     examples = np.random.default_rng(0).integers(0, 256, shape).astype(kind)
-    looked_at = fingerprint._looked_at(examples)
+    looked_at = pool._looked_at(examples)
     assert sum(rows.nbytes for rows in looked_at) <= max(1 << 20, examples[:1].nbytes)
-    assert len(looked_at) <= fingerprint.STRETCHES
+    assert len(looked_at) <= pool.STRETCHES
     before = large(examples).contents
     assert large(examples.copy()).contents == before
     assert large(examples[::-1]).contents != before
@@ -115,11 +115,11 @@ def test_of_large_arrays_little_is_read_and_other_contents_are_noticed(shape, mo
 
 
 def test_of_arrays_up_to_the_bound_every_byte_counts(monkeypatch):
-    monkeypatch.setattr(fingerprint, "WHOLE", 1 << 20)
-    monkeypatch.setattr(fingerprint, "STRETCH", 1 << 10)  # 64 of them would leave most of a MiB out
+    monkeypatch.setattr(pool, "WHOLE", 1 << 20)
+    monkeypatch.setattr(pool, "STRETCH", 1 << 10)  # 64 of them would leave most of a MiB out
     array = np.zeros((1 << 10, 1 << 10), dtype=np.uint8)
-    before = fingerprint.contents_hash(array)
+    before = pool.contents_hash(array)
     for row in range(0, 1 << 10, 37):
         array[row, 5] = 1
-        assert fingerprint.contents_hash(array) != before, row
+        assert pool.contents_hash(array) != before, row
         array[row, 5] = 0

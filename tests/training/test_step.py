@@ -14,8 +14,8 @@ from torch import nn
 from cadr.algorithms import ALGORITHMS, Batch, Refreshing, Supervised
 from cadr.augment import FeatureViews, ImageViews, to_model
 from cadr.config import Optimiser, Training
-from cadr.data.batches import LABELLED, UNLABELLED, balanced_indices, indices
 from cadr.data.pool import Pool
+from cadr.data.shuffle import LABELLED, UNLABELLED, balanced_indices, indices
 from cadr.training.auxiliary_head import widen
 from cadr.training.batch_norm_control import Network
 from cadr.training.device_data import Inputs

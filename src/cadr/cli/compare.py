@@ -87,9 +87,8 @@ def _algorithms(parser: Parser, arguments: list[str]) -> dict[str, type[Any]]:
 
 def run(namespace: Namespace) -> int:
     from cadr.cli.main import INTERRUPTED
-    from cadr.cli.run_flags import stem
+    from cadr.cli.run_flags import not_concerned, stem
     from cadr.cli.runs import Job, finish
-    from cadr.cli.shared_flags import not_concerned
     from cadr.cli.user_comparison import OnAllRows, columns, on_all_rows, sentences
     from cadr.inference.evaluation import UserLabels
     from cadr.training.accuracy_notes import caution_about_differences, examples_judged
@@ -133,9 +132,8 @@ def read_plans(namespace: Namespace, opened: Opened) -> list[tuple[str, Plan]]:
     """A run per algorithm and seed; each algorithm takes the flags and recipe values that it has."""
     from dataclasses import fields
 
-    from cadr.cli.recipe_file import is_recipe
-    from cadr.cli.run_flags import read_flat
-    from cadr.cli.shared_flags import told
+    from cadr.cli.recipes import is_recipe
+    from cadr.cli.run_flags import read_flat, told
     from cadr.config import CHOICES, Training
     from cadr.training.plan import plan
 
@@ -158,7 +156,7 @@ def show(
 ) -> None:
     """The table, with `more` columns, and what it means; every run is judged on so many examples, if that is known."""
     from cadr.cli.comparison import meaning, table
-    from cadr.cli.terminal_table import show_table
+    from cadr.cli.terminal import show_table
     from cadr.training.accuracy_notes import zero_recall
 
     columns, lines = table(results, baseline, more)

@@ -6,9 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cadr.cli.flags import add_flags, given
-from cadr.cli.source_flags import add_root, add_source, open_source
-from cadr.cli.terminal_table import fancy, show_table
+from cadr.cli.flags import add_flags, add_root, add_source, given, open_source
+from cadr.cli.terminal import fancy, show_table
 from cadr.errors import DataError, ProtocolError
 
 if TYPE_CHECKING:
@@ -118,7 +117,7 @@ def split(arguments: argparse.Namespace) -> int:
 def verify(arguments: argparse.Namespace) -> int:
     from cadr.data import BENCHMARKS
     from cadr.data.benchmarks import data_root
-    from cadr.data.benchmarks.verify import verify as findings_of
+    from cadr.data.benchmarks.download import verify as findings_of
 
     for name in arguments.names:
         _check_benchmark(name)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cadr.cli.source_flags import add_source, open_source
-from cadr.cli.terminal_table import fancy, show_table
+from cadr.cli.flags import add_source, open_source
+from cadr.cli.terminal import fancy, show_table
 
 if TYPE_CHECKING:
     from cadr.cli.main import Subparsers

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cadr.cli.terminal_table import show_table
+from cadr.cli.terminal import show_table
 from cadr.utils.text import counted
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Flat command-line flags from the fields of dataclasses.
+"""Flat command-line flags from the fields of dataclasses, and those that say what DATA is.
 
 A default and its help live in the dataclass of the part they belong to; here they become `--n-max 50`, `--no-flip`,
 `--strong randaugment`. A flag that was not given is absent from the namespace, so that a recipe's value, and only then
@@ -12,7 +12,11 @@ import dataclasses
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+
+if TYPE_CHECKING:
+    from cadr.data import Pool
+
 
 Parse = Callable[[str], Any]
 
@@ -166,3 +170,41 @@ def _show(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     return str(value)
+
+
+def add_source(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "data", metavar="DATA", help="a folder of images, an .npz, .npy, CSV or Parquet file, or a benchmark's name"
+    )
+    parser.add_argument(
+        "--labels",
+        metavar="FILE",
+        help="CSV of file,label for a folder, of row,label for a table or arrays; what Label Studio or CVAT export",
+    )
+    parser.add_argument("--label-column", default="label", metavar="NAME", help="column of labels (default: label)")
+    parser.add_argument(
+        "--ignore-columns",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="columns of a table that are no features: identifiers, dates, notes",
+    )
+    parser.add_argument("--image-size", type=int, metavar="N", help="resize images to N × N pixels")
+    add_root(parser)
+
+
+def add_root(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--root", metavar="FOLDER", help="where benchmarks lie (default: $CADR_DATA, else data/)")
+
+
+def open_source(namespace: argparse.Namespace) -> Pool:
+    from cadr.data import open_data
+
+    return open_data(
+        namespace.data,
+        root=namespace.root,
+        labels=namespace.labels,
+        label_column=namespace.label_column,
+        image_size=namespace.image_size,
+        ignore_columns=tuple(namespace.ignore_columns),
+    )

@@ -12,8 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from cadr.cli.signals import stopping_politely
-from cadr.cli.streams import complain, make_writable, silence
+from cadr.cli.terminal import complain, make_writable, silence, stopping_politely
 from cadr.errors import costs_a_sentence
 
 if TYPE_CHECKING:

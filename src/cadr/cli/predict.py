@@ -9,7 +9,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cadr.cli.terminal_table import show_table
+from cadr.cli.terminal import show_table
 from cadr.utils.text import counted, listed
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import AbstractContextManager, closing, nullcontext
 from typing import Any
 
-from cadr.cli.terminal_table import fancy
+from cadr.cli.terminal import fancy
 from cadr.training.schedule import duration
 from cadr.utils.text import printable
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 
 from cadr.cli.progress import follow
-from cadr.cli.signals import stopping_politely
+from cadr.cli.terminal import stopping_politely
 from cadr.config import Config
 from cadr.data import Pool
 from cadr.errors import CadrError, TrainingError, costs_a_sentence

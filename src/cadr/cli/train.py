@@ -51,7 +51,7 @@ def _prepare(parser: Parser, arguments: list[str]) -> None:
 def run(namespace: Namespace) -> int:
     from cadr.cli.main import INTERRUPTED
     from cadr.cli.progress import follow
-    from cadr.cli.recipe_file import is_recipe
+    from cadr.cli.recipes import is_recipe
     from cadr.cli.run_flags import default_out, read_flat
     from cadr.config import Config
     from cadr.training import train

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cadr.data.description import describe
-from cadr.data.fingerprint import contents_hash
 from cadr.data.sources.columns import Column
 from cadr.errors import DataError
 from cadr.utils.text import listed
@@ -21,6 +20,9 @@ from cadr.utils.text import listed
 MISSING = -1
 CHUNK = 1 << 22  # bytes looked at together, so that a memory-mapped array of any size is checked in little memory
 EAGER = 1 << 24  # bytes of a memory-mapped array that are few enough to check when it is opened
+WHOLE = 1 << 26  # bytes up to which all are read, and the most that is read of a larger array
+STRETCHES = 64  # few enough for a disk that has to seek each of them
+STRETCH = 1 << 18  # bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,3 +232,40 @@ def _check_finite(pool: str, what: str, array: NDArray[np.float32]) -> None:
             row, column = np.argwhere(~finite)[0]
             raise DataError(f"{pool}: {what}[{position + row}, {column}] is {chunk[row, column]}, not a finite number")
         position += len(chunk)
+
+
+def contents_hash(*arrays: NDArray[np.generic] | None) -> str:
+    """A hash of what arrays hold, at a cost that does not grow with them.
+
+    Of an array that is read in no time every byte counts; of a larger one, which may be a file that memory cannot hold,
+    rows in stretches that are evenly spread. Other pictures or features are noticed either way, a single one in the
+    first.
+    """
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(repr(None if array is None else (array.shape, array.dtype.str)).encode())
+        for rows in [] if array is None else _looked_at(array):
+            digest.update(np.ascontiguousarray(rows).data)
+    return digest.hexdigest()
+
+
+def _looked_at(array: NDArray[np.generic]) -> list[NDArray[np.generic]]:
+    if array.nbytes <= WHOLE:
+        return [array]
+    row = array[:1].nbytes
+    rows = max(1, STRETCH // row)
+    count = min(STRETCHES, max(1, WHOLE // (rows * row)))
+    starts = np.linspace(0, len(array) - rows, count).astype(np.int64)
+    return [array[start : start + rows] for start in starts]
+
+
+def unlabelled(pool: Pool) -> NDArray[np.int64]:
+    """Rows of the stream without a label."""
+    stream = np.arange(len(pool.labels)) if pool.stream is None else pool.stream
+    found: NDArray[np.int64] = stream[pool.labels[stream] == MISSING]
+    return found
+
+
+def spread(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """At most so many of them, evenly spread."""
+    return rows[np.linspace(0, len(rows) - 1, min(most, len(rows))).astype(np.int64)]

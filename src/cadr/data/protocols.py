@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cadr.data import profile, shuffle
+from cadr.data import selection, shuffle
 from cadr.data.parameters import Protocol
 from cadr.data.selection import CLASSES, COINS, ROWS, Indices, Selection, beside, first, from_every_row, sizes
 from cadr.errors import ProtocolError
@@ -54,12 +54,12 @@ def longtail(
     largest class; γ_u < 1 makes the last class the largest. With `labelled_in_stream` the labelled rows are always
     among them, even where that is more than the profile asks for.
     """
-    counts = profile.ceilings(n_max, gamma, num_classes)
+    counts = selection.ceilings(n_max, gamma, num_classes)
     labelled = first(labels, counts, seed)
     if gamma_unlabelled == 1.0:
         return from_every_row(labelled, labels, labelled_in_stream)
     available = sizes(labels, num_classes)
-    wanted = profile.ceilings(int(available.max()), gamma_unlabelled, num_classes)
+    wanted = selection.ceilings(int(available.max()), gamma_unlabelled, num_classes)
     stream = first(labels, np.minimum(np.maximum(wanted, counts), available), seed)
     return Selection(labelled, stream if labelled_in_stream else np.setdiff1d(stream, labelled))
 
@@ -103,7 +103,7 @@ def prg(
     if gamma_unlabelled == 1.0:
         return from_every_row(first(labels, counts, seed), labels, labelled_in_stream)
     available = sizes(labels, num_classes)
-    others = profile.ceilings(int(available.max()), gamma_unlabelled, num_classes)[::-1]
+    others = selection.ceilings(int(available.max()), gamma_unlabelled, num_classes)[::-1]
     return beside(labels, counts, np.clip(available - counts, 0, others), seed, labelled_in_stream)
 
 
@@ -118,7 +118,7 @@ def prg_counts(n: int, n_max: int, num_classes: int) -> list[int]:
         )
 
     def counts(gamma: int) -> list[int]:
-        return [max(1, profile.floor(n_max, gamma, i, num_classes)) for i in range(num_classes)]
+        return [max(1, selection.floor(n_max, gamma, i, num_classes)) for i in range(num_classes)]
 
     low, high = 1, LARGEST_PRG_GAMMA
     while low < high:  # the smallest γ whose sum is not above n: the sum falls as γ grows
@@ -150,8 +150,8 @@ def darp(
 ) -> Selection:
     """DARP's protocol: ⌊N_1·γ^(−i/(C−1))⌋ labelled, ⌊M_1·γ_u^(−i/(C−1))⌋ more in the stream, of class i."""
     sizes(labels, num_classes)
-    counts = profile.floors(n_max, gamma, num_classes)
-    return beside(labels, counts, profile.floors(m_max, gamma_unlabelled, num_classes), seed, labelled_in_stream)
+    counts = selection.floors(n_max, gamma, num_classes)
+    return beside(labels, counts, selection.floors(m_max, gamma_unlabelled, num_classes), seed, labelled_in_stream)
 
 
 def darp_reversed(
@@ -166,8 +166,8 @@ def darp_reversed(
 ) -> Selection:
     """DARP's protocol with the order of the unlabelled classes reversed: the rarest labelled class is the commonest."""
     sizes(labels, num_classes)
-    counts = profile.floors(n_max, gamma, num_classes)
-    others = profile.floors(m_max, gamma_unlabelled, num_classes)[::-1]
+    counts = selection.floors(n_max, gamma, num_classes)
+    others = selection.floors(m_max, gamma_unlabelled, num_classes)[::-1]
     return beside(labels, counts, others, seed, labelled_in_stream)
 
 

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cadr.data.pool import MISSING, Pool, is_mapped
-from cadr.data.unlabelled import unlabelled
+from cadr.data.pool import MISSING, Pool, is_mapped, unlabelled
 from cadr.diagnosis.checks import Check, class_weights, distance_check, domain_check
 from cadr.diagnosis.cross_fit import CrossFit, cross_fit
 from cadr.diagnosis.features import Features, fit_features

@@ -12,8 +12,7 @@ import numpy as np
 from torch import nn
 
 from cadr.config import Config
-from cadr.data.pool import Pool
-from cadr.data.unlabelled import spread, unlabelled
+from cadr.data.pool import Pool, spread, unlabelled
 from cadr.diagnosis.contradictions import Outside, classes_outside, outside
 from cadr.diagnosis.result import Diagnosis
 from cadr.errors import CadrError, CheckpointError, DataError

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cadr.data.pool import spread
 from cadr.data.split import Split, apply
-from cadr.data.unlabelled import spread
 from cadr.errors import CadrError, CheckpointError, ConfigError
 from cadr.estimate.label_shift import label_shift, with_prior
 from cadr.inference.predictor import Predictor

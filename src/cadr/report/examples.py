@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from cadr.data.pool import MISSING
-from cadr.data.unlabelled import spread
+from cadr.data.pool import MISSING, spread
 from cadr.report.model_outputs import Look
 from cadr.report.runs import clean
 

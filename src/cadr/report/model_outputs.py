@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from cadr import metrics
-from cadr.data.pool import MISSING, Pool
-from cadr.data.unlabelled import spread, unlabelled
+from cadr.data.pool import MISSING, Pool, spread, unlabelled
 from cadr.estimate.aipw import class_propensity
 from cadr.estimate.calibration import Calibration
 from cadr.estimate.label_swap import doubtful, exchanged, fit_of_names

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from cadr.config import Training
-from cadr.data.batches import LABELLED, UNLABELLED, balanced_indices, indices
+from cadr.data.shuffle import LABELLED, UNLABELLED, balanced_indices, indices
 from cadr.training.device_data import Inputs
 
 

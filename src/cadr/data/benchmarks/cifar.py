@@ -10,13 +10,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cadr.data.benchmarks.cifar_names import CIFAR10_NAMES, CIFAR100_NAMES
 from cadr.data.benchmarks.container import ChecksumError, Member, members
 from cadr.data.benchmarks.registry import Place
 from cadr.data.benchmarks.unpickle import unpickle
 from cadr.data.pool import Pool
 from cadr.data.sources.arrays import read_npz
 from cadr.errors import DataError
+
+CIFAR10_NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+
+_FINE_LABELS = """
+    apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly camel can castle
+    caterpillar cattle chair chimpanzee clock cloud cockroach couch crab crocodile cup dinosaur dolphin elephant
+    flatfish forest fox girl hamster house kangaroo keyboard lamp lawn_mower leopard lion lizard lobster man maple_tree
+    motorcycle mountain mouse mushroom oak_tree orange orchid otter palm_tree pear pickup_truck pine_tree plain plate
+    poppy porcupine possum rabbit raccoon ray road rocket rose sea seal shark shrew skunk skyscraper snail snake spider
+    squirrel streetcar sunflower sweet_pepper table tank telephone television tiger tractor train trout tulip turtle
+    wardrobe whale willow_tree wolf woman worm"""
+CIFAR100_NAMES = tuple(_FINE_LABELS.split())
+
 
 PIXELS = 3 * 32 * 32
 LIMIT = 1 << 28  # bytes of one file; the largest official one has 155 million

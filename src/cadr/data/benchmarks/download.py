@@ -1,4 +1,4 @@
-"""Getting a benchmark from its official address: resumable, verified, and plain about having no network."""
+"""Getting a benchmark from its official address, resumable and plain about having no network; and verifying it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal, NamedTuple
 
-from cadr.data.benchmarks import data_root
+from cadr.data.benchmarks import data_root, find, open_place
 from cadr.data.benchmarks.container import BLOCK, ChecksumError
-from cadr.data.benchmarks.registry import KNOWN, Download, file_md5, verify_file
+from cadr.data.benchmarks.registry import KNOWN, Download, Place, file_md5, verify_file
 from cadr.errors import DataError
 
 Progress = Callable[[str, int, int | None], None]  # file name, bytes so far, bytes in all where the server says
@@ -108,3 +109,48 @@ def _advice(download: Download, path: Path, part: Path, error: Exception) -> str
         f"cannot reach {download.url} ({reason}); without a network, download it elsewhere "
         f"and put it at {path}, or point --root or CADR_DATA to a folder that has it"
     )
+
+
+Status = Literal["embedded", "verified", "readable", "damaged", "not there"]
+
+
+class Finding(NamedTuple):
+    name: str
+    status: Status  # "readable": well-formed, but no checksum is published for it
+    path: Path | None
+    remark: str
+
+
+def verify(name: str, root: str | Path | None = None) -> list[Finding]:
+    """One finding for every form of the benchmark that is there."""
+    if name == "digits":
+        return [Finding(name, "embedded", None, "part of scikit-learn")]
+    places = find(name, root)
+    if not places:
+        return [
+            Finding(name, "not there", None, f"cadr data get {name}" if KNOWN[name].downloads else KNOWN[name].page)
+        ]
+    return [_verify(name, place) for place in places]
+
+
+def _verify(name: str, place: Place) -> Finding:
+    by_contents = KNOWN[name].by_contents
+    published = place.form.md5 is not None or len(place.md5) == len(place.form.files) > 0
+    try:
+        if by_contents or not published:
+            open_place(name, place)
+        else:
+            place.verify_archive()
+            for file, md5 in place.md5.items():
+                _verify_member(place.path / file, md5)
+    except DataError as error:
+        return Finding(name, "damaged", place.path, str(error))
+    if by_contents or published:
+        return Finding(name, "verified", place.path, "as published")
+    return Finding(name, "readable", place.path, "well-formed; no checksum is published for this form")
+
+
+def _verify_member(path: Path, md5: str) -> None:
+    if not path.is_file():
+        raise DataError(f"{path} is not there; copy the whole official folder")
+    verify_file(path, md5)

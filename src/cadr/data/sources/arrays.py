@@ -21,7 +21,7 @@ from cadr.data.sources.input_checks import check_kind
 from cadr.data.sources.label_exports import SUFFIXES
 from cadr.data.sources.labels import class_order, encode_labels, index_labels
 from cadr.data.sources.more_labels import row_labels
-from cadr.data.sources.rounding import Rounding
+from cadr.data.sources.schema_inference import Rounding
 from cadr.errors import DataError
 from cadr.utils.files import expand_home
 from cadr.utils.text import reason

@@ -7,6 +7,7 @@ is missing and so is one for a file that the CSV does not name.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
@@ -15,12 +16,10 @@ import numpy as np
 from cadr.data.pool import MISSING, Pool
 from cadr.data.sources import label_exports
 from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
-from cadr.data.sources.file_names import as_there
-from cadr.data.sources.images import FOREIGN, SUFFIXES, decode_all
+from cadr.data.sources.images import FOREIGN, SUFFIXES, FolderError, decode_all, images_among, images_in, visible
 from cadr.data.sources.input_checks import check_name
 from cadr.data.sources.labels import check_unlike, class_order, index_labels, label_spelling
 from cadr.data.sources.more_labels import with_file_labels
-from cadr.data.sources.walk import FolderError, images_among, images_in, visible
 from cadr.utils.text import counted, listed, shown
 
 UNLABELLED = ("unlabelled", "unlabeled")
@@ -189,3 +188,30 @@ def _test(root: Path | None, names: tuple[str, ...]) -> tuple[list[Path], list[i
 
 def _relative(root: Path, files: list[Path]) -> tuple[str, ...]:
     return tuple(f.relative_to(root).as_posix() for f in files)
+
+
+def as_there(root: Path, cell: str) -> str:
+    """The name as it stands, if a file has it, blanks and all; else in the first other spelling that a file has.
+
+    People put blanks around a cell. Windows puts backslashes between folders. macOS writes é in two signs, and so do
+    the archives that it packs, while a spreadsheet writes one.
+    """
+    name = cell.strip()
+    slashed = name.replace("\\", "/")
+    spellings = dict.fromkeys((cell, name, slashed))
+    if len(spellings) == 1 and name.isascii():  # most names, of which there may be a million to look up
+        return name
+    found = next((spelling for spelling in spellings if (root / spelling).is_file()), None)
+    return found or _otherwise_accented(root, slashed) or name
+
+
+def _otherwise_accented(root: Path, name: str) -> str | None:
+    """Part by part: a folder can have been named by another system than the files in it."""
+    found = PurePosixPath()
+    for part in PurePosixPath(name).parts:
+        spellings = (part, unicodedata.normalize("NFC", part), unicodedata.normalize("NFD", part))
+        there = next((found / spelling for spelling in spellings if (root / found / spelling).exists()), None)
+        if there is None:
+            return None
+        found = there
+    return str(found)

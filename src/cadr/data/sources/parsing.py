@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cadr.data.sources.columns import Column
-from cadr.data.sources.dates import as_days, days_of, not_a_date
+from cadr.data.sources.columns import Column, as_days, days_of, not_a_date
 from cadr.data.sources.labels import label_spelling, label_text
 from cadr.errors import DataError
+from cadr.utils.text import counted
 
 # Text, blank where missing; or float64, NaN where missing; or NumPy's dates, NaT where missing.
 Cells = list[str] | NDArray[np.float64] | NDArray[np.datetime64]
@@ -167,3 +168,33 @@ def _positions(texts: list[str], words: tuple[str, ...]) -> NDArray[np.int64]:
 
 def _place(column: Column, where: Where, row: int) -> str:
     return f"{where(int(row))}, column {column.name!r}"
+
+
+SHOWN = 3
+_LONGEST = 40  # characters of a word: a cell may hold a whole letter
+
+
+@dataclass(frozen=True)
+class UnknownCategories:
+    """In how many rows, and the first different words, one more than are shown: there may be one in every row."""
+
+    rows: int = 0
+    words: tuple[str, ...] = ()
+
+    @staticmethod
+    def among(cells: Cells, positions: NDArray[Any]) -> UnknownCategories:
+        """`positions` among the words, of each cell."""
+        rows = np.flatnonzero(positions == UNSEEN).tolist()
+        return UnknownCategories(len(rows), _first(as_word(label_text(cells[row])) for row in rows))
+
+    def __add__(self, more: UnknownCategories) -> UnknownCategories:
+        return UnknownCategories(self.rows + more.rows, _first([*self.words, *more.words]))
+
+    def __str__(self) -> str:
+        others = " and others" if len(self.words) > SHOWN else ""
+        shown = ", ".join(repr(w if len(w) <= _LONGEST else f"{w[:_LONGEST]}…") for w in self.words[:SHOWN])
+        return f"{shown}{others} in {counted(self.rows, 'row')}"
+
+
+def _first(words: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(words))[: SHOWN + 1]

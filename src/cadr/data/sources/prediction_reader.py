@@ -22,9 +22,8 @@ from cadr.data.sources.csv_file import CSV_SUFFIXES
 from cadr.data.sources.folder import LABELS, images_under, labelled_files
 from cadr.data.sources.images import SUFFIXES, Unreadable, check_readable, decode_readable, resize_all
 from cadr.data.sources.input_checks import check_kind, check_name
-from cadr.data.sources.label_names import Names, names_of_numbers, names_of_texts
-from cadr.data.sources.labels import whole_numbers
-from cadr.data.sources.unknown_categories import UnknownCategories
+from cadr.data.sources.labels import Names, names_of_numbers, names_of_texts, whole_numbers
+from cadr.data.sources.parsing import UnknownCategories
 from cadr.errors import DataError
 from cadr.utils.files import expand_home
 from cadr.utils.text import counted, listed, shown

@@ -1,7 +1,11 @@
 """What the columns of a table hold, by all of their cells: numbers or dates, with gaps or without, or words.
 
-What is probably a mistake is refused rather than guessed at: a few words among numbers or dates, and words by which
-nearly every row is another, which are names or notes and no features.
+What is probably a mistake is refused rather than guessed at: a few words among numbers or dates, words by which nearly
+every row is another, which are names or notes and no features, and a column that numbers the rows, whatever its name,
+and whether or not the rows have been shuffled.
+
+Columns of numbers far from 0 that differ by little are found, too: the 32 bits of a feature would merge them into a
+few. So a time in milliseconds since 1970 is rounded to two minutes.
 """
 
 from __future__ import annotations
@@ -10,12 +14,14 @@ import math
 import shlex
 from array import array
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cadr.data.sources.columns import Column
-from cadr.data.sources.dates import as_days, day_text, days_of, like_a_date, not_a_date
+from cadr.data.sources.columns import Column, as_days, day_text, days_of, like_a_date, not_a_date
 from cadr.data.sources.parsing import (
     TRUTH,
     Cells,
@@ -27,7 +33,43 @@ from cadr.data.sources.parsing import (
     lacks_point,
     not_a_number,
 )
-from cadr.data.sources.rounding import merges
+
+# Rounding may move a number by this share of its column's range: some hundredths of a standard deviation, which is no
+# more than the noise of the weak views.
+TOLERATED = 1 / 256
+NOISE = 2.0**-40  # numbers that differ by less, in relation to their size, are one number with the rounding of 64 bits
+TINY = float(np.finfo(np.float32).tiny)
+
+
+class Rounding:
+    """What 32 bits make of the columns of a matrix, as far as its rows have been seen."""
+
+    def __init__(self, columns: int) -> None:
+        self.low, self.high = np.full(columns, np.inf), np.full(columns, -np.inf)
+        self._error = np.zeros(columns)
+
+    def add(self, rows: NDArray[Any]) -> None:
+        """(n, columns)"""
+        with np.errstate(over="ignore", invalid="ignore"):  # others refuse what is not finite in 32 bits
+            error = np.abs(rows - rows.astype(np.float32).astype(np.float64))
+            self.low, self.high = np.minimum(self.low, rows.min(0)), np.maximum(self.high, rows.max(0))
+            self._error = np.maximum(self._error, error.max(0))
+
+    @property
+    def merges(self) -> NDArray[np.bool_]:
+        """(columns,) where so much is lost that it matters."""
+        with np.errstate(invalid="ignore"):
+            apart = self.high - self.low
+            noise = np.maximum(NOISE * np.maximum(np.abs(self.low), np.abs(self.high)), TINY)
+            return np.asarray((self._error > TOLERATED * apart) & (apart > noise) & np.isfinite(self._error))
+
+
+def merges(numbers: NDArray[np.float64]) -> bool:
+    """Whether 32 bits would merge the numbers (n,) of a column."""
+    seen = Rounding(1)
+    seen.add(numbers[:, None])
+    return bool(seen.merges[0])
+
 
 MOST_WORDS = 50  # of a column
 FEW_WORDS = 10  # so many are a feature each even where the rows are hardly more
@@ -104,3 +146,32 @@ class Survey:
 
     def _place(self, cells: list[str], cell: str, where: Where) -> str:
         return f"{where(cells.index(cell))}, column {self.name!r}"
+
+
+FEW_ROWS = 20
+
+
+def check_no_row_numbers(path: Path, columns: Sequence[Column], matrix: NDArray[np.float32]) -> None:
+    """Refuse columns of numbers without gaps that are each number from 0 or 1 on once."""
+    at = 0
+    for column in columns:
+        if column == Column(column.name) and number_rows(matrix[:, at]):
+            first, rows = int(matrix[:, at].min()), len(matrix)
+            raise TableError(
+                f"{path}: column {column.name!r} only numbers the rows, from {first} to {first + rows - 1}; "
+                "nothing can be learned from that: leave the column out with --ignore-columns "
+                f"{shlex.quote(column.name)}, or divide it by {rows} if it measures something, such as a rank"
+            )
+        at += len(column.features)
+
+
+def number_rows(values: NDArray[np.float32]) -> bool:
+    """Few rows may have such numbers by chance. Nearly every other column is known by its first cells or its range."""
+    rows, some = len(values), values[:FEW_ROWS]
+    if rows < FEW_ROWS or not ((some == np.floor(some)) & (some >= 0) & (some <= rows)).all():
+        return False
+    first = values.min()
+    if first not in (0, 1) or values.max() != np.float32(int(first) + rows - 1):
+        return False
+    # numbers above 2²⁴ are rounded in 32 bits, but stay in their order
+    return bool((np.sort(values) == np.arange(int(first), int(first) + rows).astype(np.float32)).all())

@@ -16,9 +16,7 @@ from cadr.data.sources.columns import Column, encode
 from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
 from cadr.data.sources.labels import class_order, index_labels, label_text
 from cadr.data.sources.parsing import Cells, TableError, Where, arrow_cells, lines_of, rows_from, values
-from cadr.data.sources.rounding import Rounding
-from cadr.data.sources.row_numbers import check_no_row_numbers
-from cadr.data.sources.schema_inference import Survey
+from cadr.data.sources.schema_inference import Rounding, Survey, check_no_row_numbers
 from cadr.utils.optional_imports import optional_import
 from cadr.utils.text import reason
 

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 from cadr.data.sources.columns import Column, encode
 from cadr.data.sources.csv_file import delimiter_of, read_csv
-from cadr.data.sources.label_names import names_of_texts
-from cadr.data.sources.labels import label_text
+from cadr.data.sources.labels import label_text, names_of_texts
 from cadr.data.sources.parsing import (
     NO_NUMBER,
     UNSEEN,
     Cells,
     TableError,
+    UnknownCategories,
     Where,
     arrow_cells,
     lines_of,
@@ -24,7 +24,6 @@ from cadr.data.sources.parsing import (
     values,
 )
 from cadr.data.sources.prediction_reader import Block, Blocks, PredictionDataError, Wanted
-from cadr.data.sources.unknown_categories import UnknownCategories
 from cadr.utils.optional_imports import optional_import
 from cadr.utils.text import listed, reason
 
