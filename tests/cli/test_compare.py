@@ -197,9 +197,11 @@ def test_methods_that_take_class_shares_are_told_those_diagnosed(tmp_path, monke
     compare.add(parser.add_subparsers())
     arguments = ["compare", "mine.npz", "--seeds", "1", "--algorithms", "fixmatch", "cap", "cai", "cadr"]
     plans = dict(compare.read_plans(parser.parse_args(arguments), Opened()))
-    (said, *_) = plans["cadr"].target.sentences()
+    target = plans["cadr"].target
+    assert target is not None
+    (said, *_) = target.sentences()
     assert said.startswith("The target is the classes' shares as cadr diagnose estimates them")
-    assert plans["cap"].target is plans["cadr"].target
+    assert plans["cap"].target is target
     found = {name: planned.config.algorithm for name, planned in plans.items()}
     assert found["cadr"].target_prior == found["cap"].target_prior == pytest.approx((0.9, 0.1), abs=0.05)
     assert found["fixmatch"].target_prior == ()

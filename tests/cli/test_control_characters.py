@@ -5,8 +5,9 @@ import io
 import pytest
 from rich.console import Console
 
-from cadr.cli import progress, terminal
+from cadr.cli import terminal
 from cadr.cli.main import main
+from cadr.training import loggers
 from cadr.utils.text import shown
 
 RED = "\x1b[31mred"
@@ -42,8 +43,8 @@ def test_a_file_that_the_system_refuses(tmp_path, capsys):
 def test_what_a_run_says(fancy, monkeypatch, capsys):
     screen = io.StringIO()
     monkeypatch.setattr("rich.progress.get_console", lambda: Console(file=screen, force_terminal=True, width=150))
-    monkeypatch.setattr(progress, "fancy", lambda: fancy)
-    progress.follow(record for record in [{"kind": "warning", "step": 1, "message": f"{RED} is never predicted"}])
+    monkeypatch.setattr(loggers, "fancy", lambda: fancy)
+    loggers.follow(record for record in [{"kind": "warning", "step": 1, "message": f"{RED} is never predicted"}])
     assert f"{READABLE} is never predicted" in capsys.readouterr().out + screen.getvalue()
 
 

@@ -74,7 +74,12 @@ def test_settings_of_what_the_data_choose_can_be_given(data, tmp_path):
 
 def test_data_are_opened_and_diagnosed_once(data, monkeypatch):
     opened = []
-    monkeypatch.setattr("cadr.training.plan.open_data", lambda *spec, **how: opened.append(spec) or open_data(*spec))
+
+    def noted(spec, **how):
+        opened.append(spec)
+        return open_data(spec, **how)
+
+    monkeypatch.setattr("cadr.training.plan.open_data", noted)
     shared = Opened()
     plans = [plan({"data": str(data), "algorithm": name}, shared) for name in ("cap", "cadr", "fixmatch")]
     assert len(opened) == 1

@@ -7,8 +7,8 @@ import signal
 import sys
 from types import FrameType
 
-from cadr.cli.progress import follow
 from cadr.training import checkpoint, train
+from cadr.training.loggers import follow
 from cadr.training.run_folder import read_records
 from tests.training import tiny
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cadr.cli.flags import add_flags, add_root, add_source, given, open_source
-from cadr.cli.terminal import fancy, show_table
+from cadr.cli.terminal import show_table
 from cadr.errors import DataError, ProtocolError
+from cadr.utils.progress import fancy
 
 if TYPE_CHECKING:
     from cadr.cli.main import Parser, Subparsers

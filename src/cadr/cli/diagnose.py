@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cadr.cli.flags import add_source, open_source
-from cadr.cli.terminal import fancy, show_table
+from cadr.cli.terminal import show_table
+from cadr.utils.progress import fancy
 
 if TYPE_CHECKING:
     from cadr.cli.main import Subparsers

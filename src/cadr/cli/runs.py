@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 
 import torch
 
-from cadr.cli.progress import follow
 from cadr.cli.terminal import stopping_politely
 from cadr.config import Config
 from cadr.data import Pool
 from cadr.errors import CadrError, TrainingError, costs_a_sentence
 from cadr.training import train
 from cadr.training.interrupt import Deferred
+from cadr.training.loggers import follow
 from cadr.training.plan import Opened
 from cadr.training.result import quoted_of
 

@@ -15,16 +15,11 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from types import FrameType
 from typing import TextIO
 
+from cadr.utils.progress import fancy
 from cadr.utils.text import printable
-
-
-def fancy() -> bool:
-    """Whether to draw: a terminal, and the drawing package is there."""
-    return sys.stdout.isatty() and find_spec("rich") is not None
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:

@@ -50,7 +50,6 @@ def _prepare(parser: Parser, arguments: list[str]) -> None:
 
 def run(namespace: Namespace) -> int:
     from cadr.cli.main import INTERRUPTED
-    from cadr.cli.progress import follow
     from cadr.cli.recipes import is_recipe
     from cadr.cli.run_flags import default_out, read_flat
     from cadr.config import Config
@@ -62,6 +61,7 @@ def run(namespace: Namespace) -> int:
         examples_judged,
         last_evaluation,
     )
+    from cadr.training.loggers import follow
     from cadr.training.plan import plan
     from cadr.training.result import quoted_of
     from cadr.training.signature import InputSpec

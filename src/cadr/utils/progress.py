@@ -1,16 +1,22 @@
-"""A line on the terminal while reading takes long, and gone afterwards; nothing elsewhere."""
+"""What a terminal is for: a line on it while reading takes long, and gone afterwards; nothing elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
 from typing import TypeVar
 
 SECONDS = 2.0  # before anything is said
 PAUSE = 0.2  # between one word and the next
 
 Item = TypeVar("Item")
+
+
+def fancy() -> bool:
+    """Whether to draw: a terminal, and the drawing package is there."""
+    return sys.stdout.isatty() and find_spec("rich") is not None
 
 
 def counted(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:

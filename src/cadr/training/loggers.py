@@ -8,8 +8,8 @@ from collections.abc import Generator
 from contextlib import AbstractContextManager, closing, nullcontext
 from typing import Any
 
-from cadr.cli.terminal import fancy
 from cadr.training.schedule import duration
+from cadr.utils.progress import fancy
 from cadr.utils.text import printable
 
 Record = dict[str, Any]

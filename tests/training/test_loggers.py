@@ -6,8 +6,9 @@ import re
 import pytest
 from rich.console import Console
 
-from cadr.cli import progress, terminal
-from cadr.cli.progress import Pace, follow
+from cadr.cli import terminal
+from cadr.training import loggers
+from cadr.training.loggers import Pace, follow
 from cadr.training.schedule import duration
 
 TIMING = {"seconds": 1.0, "steps_per_second": 4.0}
@@ -26,9 +27,9 @@ def run(records):
 
 
 def test_plain_lines(capsys, monkeypatch):
-    monkeypatch.setattr(progress, "fancy", lambda: False)
-    monkeypatch.setattr(progress, "QUIET_SECONDS", -1.0)
-    monkeypatch.setattr(progress, "EVALUATION_SECONDS", -1.0)
+    monkeypatch.setattr(loggers, "fancy", lambda: False)
+    monkeypatch.setattr(loggers, "QUIET_SECONDS", -1.0)
+    monkeypatch.setattr(loggers, "EVALUATION_SECONDS", -1.0)
     assert follow(run(RECORDS), "2/4 x") == RECORDS[-1]
     assert capsys.readouterr().out.splitlines() == [
         "2/4 x: Continuing at step 20.",
@@ -41,7 +42,7 @@ def test_plain_lines(capsys, monkeypatch):
 
 
 def test_a_fast_run_does_not_flood_the_log(capsys, monkeypatch):
-    monkeypatch.setattr(progress, "fancy", lambda: False)
+    monkeypatch.setattr(loggers, "fancy", lambda: False)
     last = RECORDS[2] | {"step": 100}
     follow(run([RECORDS[0], *[RECORDS[1], RECORDS[2]] * 50, last]))
     assert [line.split(",")[0] for line in capsys.readouterr().out.splitlines()] == [
@@ -53,7 +54,7 @@ def test_a_bar_on_a_terminal(monkeypatch):
     screen = io.StringIO()
     terminal = Console(file=screen, force_terminal=True, width=150)
     monkeypatch.setattr("rich.progress.get_console", lambda: terminal)
-    monkeypatch.setattr(progress, "fancy", lambda: True)
+    monkeypatch.setattr(loggers, "fancy", lambda: True)
     assert follow(run(RECORDS[:-1]), "digits") == RECORDS[-2]
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue())
     assert "Continuing at step 20." in text
@@ -63,7 +64,7 @@ def test_a_bar_on_a_terminal(monkeypatch):
 
 
 def test_without_a_test_set_there_is_no_accuracy(capsys, monkeypatch):
-    monkeypatch.setattr(progress, "fancy", lambda: False)
+    monkeypatch.setattr(loggers, "fancy", lambda: False)
     follow(run([RECORDS[0], {"kind": "finished", "step": 100, "message": "Finished.", "result": {"last": None}}]))
     assert "accuracy" not in capsys.readouterr().out
 
