@@ -11,8 +11,8 @@ import pytest
 
 from cadr.cli.main import main
 from cadr.errors import CheckpointError
+from cadr.inference.accuracy_notes import UNKNOWN, caution, caution_about_differences, examples_judged
 from cadr.training import checkpoint, train
-from cadr.training.accuracy_notes import UNKNOWN, caution, caution_about_differences, examples_judged
 from cadr.training.run_folder import RunFolder
 from tests.training import tiny
 

@@ -90,8 +90,8 @@ def run(namespace: Namespace) -> int:
     from cadr.cli.run_flags import not_concerned, stem
     from cadr.cli.runs import Job, finish
     from cadr.cli.user_comparison import OnAllRows, columns, on_all_rows, sentences
+    from cadr.inference.accuracy_notes import caution_about_differences, examples_judged
     from cadr.inference.evaluation import UserLabels
-    from cadr.training.accuracy_notes import caution_about_differences, examples_judged
     from cadr.training.plan import Opened
 
     plans = read_plans(namespace, opened := Opened())
@@ -157,7 +157,7 @@ def show(
     """The table, with `more` columns, and what it means; every run is judged on so many examples, if that is known."""
     from cadr.cli.comparison import meaning, table
     from cadr.cli.terminal import show_table
-    from cadr.training.accuracy_notes import zero_recall
+    from cadr.inference.accuracy_notes import zero_recall
 
     columns, lines = table(results, baseline, more)
     n, steps = len(results[baseline]), results[baseline][0]["steps"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from cadr.training.accuracy_notes import UNKNOWN
+from cadr.inference.accuracy_notes import UNKNOWN
 from cadr.training.result import quoted_of
 
 Results = Mapping[str, Sequence[dict[str, Any]]]

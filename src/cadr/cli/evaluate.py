@@ -34,9 +34,9 @@ def add(subparsers: Subparsers) -> None:
 
 
 def run(namespace: Namespace) -> int:
+    from cadr.inference.accuracy_notes import caution, caution_about_guess, over_classes, zero_recall
     from cadr.inference.evaluation import judge
     from cadr.inference.predictor import Predictor, read_calibration
-    from cadr.training.accuracy_notes import caution, caution_about_guess, over_classes, zero_recall
     from cadr.training.signature import InputSpec
 
     own = _own_labels(namespace.folder)

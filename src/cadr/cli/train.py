@@ -53,14 +53,14 @@ def run(namespace: Namespace) -> int:
     from cadr.cli.recipes import is_recipe
     from cadr.cli.run_flags import default_out, read_flat
     from cadr.config import Config
-    from cadr.training import train
-    from cadr.training.accuracy_notes import (
+    from cadr.inference.accuracy_notes import (
         better_guess,
         caution,
         caution_about_guess,
         examples_judged,
         last_evaluation,
     )
+    from cadr.training import train
     from cadr.training.loggers import follow
     from cadr.training.plan import plan
     from cadr.training.result import quoted_of
@@ -94,9 +94,9 @@ def run(namespace: Namespace) -> int:
 
 def _on_all_rows(planned: Plan, out: Path) -> list[str]:
     """What the labels of somebody's own data say of all rows, which those held out do not show."""
+    from cadr.inference.accuracy_notes import last_evaluation
     from cadr.inference.evaluation import UserLabels
     from cadr.inference.predictor import Predictor
-    from cadr.training.accuracy_notes import last_evaluation
 
     labels = UserLabels.of(planned.config, planned.pool, planned.diagnosis)
     if labels is None:
@@ -126,7 +126,7 @@ def _check_free(out: Path) -> None:
 
 def summary(result: dict[str, Any]) -> str:
     """The headline of a finished run; of a benchmark with the numbers it could be mistaken for beside it."""
-    from cadr.training.accuracy_notes import over_classes, zero_recall
+    from cadr.inference.accuracy_notes import over_classes, zero_recall
     from cadr.training.result import quoted_of
 
     accuracy = quoted_of(result)

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from cadr.cli.comparison import highest, spread
 from cadr.cli.runs import Job
+from cadr.inference.accuracy_notes import last_evaluation
 from cadr.inference.evaluation import UserLabels
 from cadr.inference.predictor import Predictor
-from cadr.training.accuracy_notes import last_evaluation
 
 WEIGHTED, OUTSIDE = "weighted, %", "shares outside"
 _NAMED = 3  # classes in a cell

@@ -16,8 +16,8 @@ from cadr.data.pool import Pool, spread, unlabelled
 from cadr.diagnosis.contradictions import Outside, classes_outside, outside
 from cadr.diagnosis.result import Diagnosis
 from cadr.errors import CadrError, CheckpointError, DataError
+from cadr.inference.accuracy_notes import over_classes, weighted_accuracy
 from cadr.inference.predictor import Predictor, trained
-from cadr.training.accuracy_notes import over_classes, weighted_accuracy
 from cadr.training.device_data import Inputs
 from cadr.training.network import evaluate, is_half
 from cadr.training.plan import is_own, open_source

@@ -14,9 +14,9 @@ from cadr.data import validation
 from cadr.data.sources.columns import Column, apart
 from cadr.data.sources.images import DECODING
 from cadr.errors import CadrError
+from cadr.inference.accuracy_notes import caution, caution_about_guess, over_classes, zero_recall
 from cadr.inference.evaluation import evaluate_run
 from cadr.inference.predictor import Predictor
-from cadr.training.accuracy_notes import caution, caution_about_guess, over_classes, zero_recall
 from cadr.training.result import describe_run
 from cadr.training.run_folder import RunFolder
 from cadr.utils.text import counted, percent, printable

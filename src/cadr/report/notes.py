@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from cadr.diagnosis.contradictions import outside
+from cadr.inference.accuracy_notes import better_guess, caution_about_bias, caution_about_number, weighted_accuracy
 from cadr.inference.evaluation import weighted, weighted_in_words
 from cadr.report.labels import Labels
 from cadr.report.model_outputs import Look
 from cadr.report.runs import Run, clean
-from cadr.training.accuracy_notes import better_guess, caution_about_bias, caution_about_number, weighted_accuracy
 from cadr.training.record import Record
 from cadr.training.target import takes_target
 

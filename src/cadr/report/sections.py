@@ -10,6 +10,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from cadr.inference.accuracy_notes import over_classes
 from cadr.report.charts import (
     Extent,
     Series,
@@ -22,7 +23,6 @@ from cadr.report.charts import (
 )
 from cadr.report.model_outputs import Look
 from cadr.report.runs import Run
-from cadr.training.accuracy_notes import over_classes
 from cadr.training.record import Record
 
 UNKNOWN = "Shares and propensities of classes with at most one label cannot be estimated."

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from cadr.training.accuracy_notes import caution_about_number, over_classes, weighted_accuracy, wilson
+from cadr.inference.accuracy_notes import caution_about_number, over_classes, weighted_accuracy, wilson
 
 
 def test_weighting_undoes_the_labelling():
