@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from cadr.data.pool import MISSING, Pool
 from cadr.data.sources.arrays import as_examples, merging
+from cadr.data.sources.data_frame import columns_of, frame_features, is_frame
 from cadr.diagnosis.contradictions import outside
 from cadr.errors import CadrWarning, ConfigError, DataError
 from cadr.inference.population import ESTIMATED, estimated_shift, shift_to
@@ -44,10 +46,11 @@ _ASIDE = {"kind", "steps", "timing"}  # of a log record: what is no part of the 
 class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier for labels that are missing not at random (Hu et al., ICLR 2022), and every other method here.
 
-    Rows are features (n, d), which are standardised, or uint8 images (n, h, w, c). A label is missing where `y` is −1,
-    or None or NaN, and among text where it is blank; only −1 and blanks are spread evenly over scikit-learn's folds.
-    Columns of pandas keep their kind: whole numbers with gaps (Int64, categories) are whole numbers in `classes_`. What
-    is left None is chosen by the data. Scorers other than `score` need `cadr.on_labelled`.
+    Rows are features (n, d), which are standardised, or uint8 images (n, h, w, c); columns of a DataFrame may hold
+    words, dates and gaps, too. A label is missing where `y` is −1, or None or NaN, and among text where it is blank;
+    only −1 and blanks are spread evenly over scikit-learn's folds. Columns of pandas keep their kind: whole numbers
+    with gaps (Int64, categories) are whole numbers in `classes_`. What is left None is chosen by the data. Scorers
+    other than `score` need `cadr.on_labelled`. A fitted model has `report`, `export` and `save`.
 
     Parameters: `algorithm` is a method's name, `model` a network's; `steps`, `batch` (labelled rows a step), `ratio`
     (unlabelled rows for each) and `lr` are those of training; `validation` is the share of the labels that is held out
@@ -106,11 +109,14 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "(−1 stands for a missing label)"
             )
         names = tuple(str(name) for name in self.classes_)
-        pool = Pool(X, labels, names, "X")
+        pool = self._pool(X, labels)
         with tempfile.TemporaryDirectory(prefix="cadr-") as out:
             planned = self._plan(pool)
             records = list(train(planned.config, out, pool))
             self._predictor = Predictor.load(out, device=self.device)
+            self._run = {
+                path.relative_to(out).as_posix(): path.read_bytes() for path in Path(out).rglob("*") if path.is_file()
+            }
         self.calibration_ = self._predictor.calibration
         self.history_ = [
             {key: value for key, value in record.items() if key not in _ASIDE}
@@ -160,6 +166,48 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weights = None if sample_weight is None else np.asarray(sample_weight)[known]
         return float(accuracy_score(values, predicted, sample_weight=weights))
 
+    def save(self, folder: Path | str) -> Path:
+        """Write the run to a new folder, for `cadr predict` and `cadr export`."""
+        check_is_fitted(self)
+        folder = Path(folder)
+        if folder.exists() and any(folder.iterdir()):
+            raise ConfigError(f"{folder} holds something already; name a new folder")
+        for name, content in self._run.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
+        return folder
+
+    def export(self, folder: Path | str, formats: Sequence[str] = ("safetensors", "torch")) -> list[Path]:
+        """Write the model for use elsewhere, with a model card, as `cadr export` does; returns the files."""
+        from cadr.inference.export import export_run
+
+        with tempfile.TemporaryDirectory(prefix="cadr-") as out:
+            return export_run(self.save(Path(out) / "run"), folder, tuple(formats))
+
+    def report(self, path: Path | str, X: Any, y: Any) -> list[str]:
+        """Write a page about the model, as `cadr report` does, from the data it was fitted to.
+
+        What had to be left out comes back in words.
+        """
+        from cadr.report import write_report
+
+        check_is_fitted(self)
+        known, values = known_labels(y, len(X))
+        if not np.isin(values, self.classes_).all():
+            raise DataError("y holds labels that the model was not fitted to; give the y that it was")
+        labels = np.full(len(known), MISSING, dtype=np.int64)
+        labels[known] = np.searchsorted(self.classes_, values)
+        pool = self._pool(self._examples(X, reset=False), labels)
+        with tempfile.TemporaryDirectory(prefix="cadr-") as out:
+            return write_report([self.save(Path(out) / "model")], path, pool=pool, device=self.device)
+
+    def _pool(self, examples: NDArray[Any], labels: NDArray[np.int64]) -> Pool:
+        names = tuple(str(name) for name in self.classes_)
+        if self._columns is None:
+            return Pool(examples, labels, names, "X")
+        features = tuple(feature for column in self._columns for feature in column.features)
+        return Pool(examples, labels, names, "X", feature_names=features, columns=self._columns)
+
     def _doubts(self, planned: Plan, shares: NDArray[np.float64]) -> Iterator[str]:
         """Reasons not to rely on the model, whose predicted `shares` are those of the rows without a label."""
         if planned.target is not None and planned.target.warning:
@@ -194,6 +242,12 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         least = 2 if reset else 1
         if reset:
             self._offset: NDArray[np.float64] | None = None
+            self._columns = columns_of("X", X) if is_frame(X) else None
+        if self._columns is not None:
+            if not is_frame(X):
+                raise DataError("X should be a DataFrame with the columns that the model was fitted to")
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return frame_features("X", X, self._columns)
         if getattr(X, "ndim", 2) == 4:
             X = check_array(X, dtype=None, allow_nd=True, ensure_min_samples=least)
             if reset:

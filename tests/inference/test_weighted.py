@@ -23,6 +23,7 @@ def test_of_one_class_it_is_jeffreys_interval():
 def test_all_right_is_not_certain():
     """A table with 11 labels held out: 100 %, weighted 100 %, and 46 of 289 rows were wrong."""
     found = weighted(evaluation((9, 2), (9, 2)), [0.1, 0.01])
+    assert found is not None
     assert found.accuracy == 100.0
     assert found.low < 100 * (1 - 46 / 289) < found.high
 
@@ -31,6 +32,8 @@ def test_uncertain_propensities_widen_it():
     judged = evaluation((18, 5), (20, 10))
     known = weighted(judged, [0.1, 0.02])
     vague = weighted(judged, [0.1, 0.02], [(0.05, 0.2), (0.002, 0.2)])
+    assert known is not None
+    assert vague is not None
     assert known.accuracy == vague.accuracy
     assert vague.low < known.low - 3
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cadr.data.pool import Pool, chunks
 from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
+from cadr.data.sources.data_frame import columns_of, frame_features, is_frame
 from cadr.data.sources.in_memory import examples_array, labels_array
 from cadr.data.sources.input_checks import check_kind
 from cadr.data.sources.label_exports import SUFFIXES
@@ -87,11 +88,24 @@ def from_arrays(
 ) -> Pool:
     """A pool from uint8 images (grey, RGB or RGBA) or numbers, as arrays, lists or pandas' tables and columns.
 
+    Columns of a DataFrame may hold words, dates and gaps: they are encoded as those of a table in a file.
     Labels are whole numbers or strings. One is missing where it is −1, NaN or None, or the empty string.
     """
     given = [None if part is None else labels_array(name, part) for part in (labels, test_labels)]
     names, (train, test) = encode_labels(name, given, class_names)
     assert train is not None
+    columns = columns_of(name, examples) if is_frame(examples) else None
+    if columns is not None:
+        return Pool(
+            examples=frame_features(name, examples, columns),
+            labels=train,
+            class_names=names,
+            name=name,
+            test_examples=None if test_examples is None else frame_features(name, test_examples, columns),
+            test_labels=test,
+            feature_names=tuple(feature for column in columns for feature in column.features),
+            columns=columns,
+        )
     array = examples_array(name, examples)
     check_apart(name, array)
     return Pool(

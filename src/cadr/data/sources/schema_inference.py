@@ -79,8 +79,9 @@ COUNTED = 1000  # different words that are kept to be counted
 class Survey:
     """One column, as far as its cells have been seen."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, leave_out: str | None = None) -> None:
+        """`leave_out` says how the column is left out, where that is not by a flag."""
+        self.name, self.leave_out = name, leave_out or f"--ignore-columns {shlex.quote(name)}"
         self.rows = self.gaps = 0  # gaps: cells that say nothing where numbers are expected
         self.truths = 0  # among the numbers
         self.commas = 0  # cells that only a comma keeps from being a number
@@ -114,9 +115,8 @@ class Survey:
             if len(self.words) <= COUNTED and (word := as_word(cell)):
                 self.words.add(word)
 
-    def column(self, path: Path) -> Column:
-        filled = self.rows - self.gaps
-        leave_out = f"--ignore-columns {shlex.quote(self.name)}"
+    def column(self, path: Path | str) -> Column:
+        filled, leave_out = self.rows - self.gaps, self.leave_out
         if not filled:
             raise TableError(f"{path}: column {self.name!r} has no value in any row; leave it out with {leave_out}")
         if len(self.numbers) == filled:
@@ -131,7 +131,7 @@ class Survey:
         numbers = len(self.numbers) - self.truths + self.commas
         if 2 * max(numbers, len(self.dates)) >= filled:
             mistake = self.no_number if numbers >= len(self.dates) else self.no_date
-            raise TableError(f"{mistake}; if the column is no feature, leave it out with --ignore-columns")
+            raise TableError(f"{mistake}; if the column is no feature, leave it out with {leave_out}")
         different = len(self.words)
         if different > MOST_WORDS or different > max(FEW_WORDS, filled / 2):
             many = f"{different:,}" if different <= COUNTED else f"more than {COUNTED:,}"
