@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from cadr.cli.main import main
-from cadr.data.sources.prediction_reader import Wanted, open_blocks
+from cadr.data.sources.base import Wanted
+from cadr.data.sources.registry import open_blocks
 from cadr.errors import DataError
 from tests.data.loose import open_data
 from tests.report.own_runs import write_csv, write_images

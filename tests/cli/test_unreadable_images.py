@@ -3,7 +3,7 @@
 import pytest
 
 from cadr.cli.main import main
-from cadr.data.sources import prediction_reader
+from cadr.data.sources import picture
 from tests.report.own_runs import TINY, image_run, write_images
 
 COMMANDS = {
@@ -52,7 +52,7 @@ def test_evaluate_names_them(tmp_path, capsys):
 
 @pytest.mark.parametrize("first", ["first", "last"])
 def test_predict_reads_on_to_name_all_and_leaves_what_was_there(first, squares, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(prediction_reader, "IMAGES", 4)
+    monkeypatch.setattr(picture, "TOGETHER", 4)
     write_images(tmp_path / "new", 18)
     broken = [tmp_path / "new" / f"{i:03}.png" for i in ((1, 2, 9, 17) if first == "first" else (16, 17))]
     for path in broken:

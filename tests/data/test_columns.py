@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from cadr.data.sources import table
+from cadr.data.sources.base import Wanted
 from cadr.data.sources.columns import Column
-from cadr.data.sources.prediction_reader import Wanted, open_blocks
+from cadr.data.sources.registry import open_blocks
 from cadr.errors import DataError
 from cadr.training.prepare import fingerprint
 from tests.data.loose import open_data

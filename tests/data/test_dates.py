@@ -10,8 +10,9 @@ import pytest
 
 from cadr.cli.main import main
 from cadr.data.sources import table
+from cadr.data.sources.base import Wanted
 from cadr.data.sources.columns import Column, as_days, like_a_date
-from cadr.data.sources.prediction_reader import Wanted, open_blocks
+from cadr.data.sources.registry import open_blocks
 from cadr.errors import DataError
 from cadr.training.prepare import fingerprint
 from tests.data.loose import open_data

@@ -6,7 +6,8 @@ import pytest
 from PIL import Image
 
 from cadr.cli.main import main
-from cadr.data.sources.prediction_reader import Wanted, open_blocks
+from cadr.data.sources.base import Wanted
+from cadr.data.sources.registry import open_blocks
 from cadr.errors import DataError
 from cadr.utils.text import shown
 from tests.data.loose import open_data

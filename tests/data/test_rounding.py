@@ -8,8 +8,9 @@ import pytest
 from cadr.cli.main import main
 from cadr.data import from_arrays
 from cadr.data.sources import table
+from cadr.data.sources.base import Wanted
 from cadr.data.sources.columns import Column
-from cadr.data.sources.prediction_reader import Wanted, open_blocks
+from cadr.data.sources.registry import open_blocks
 from cadr.data.sources.schema_inference import merges
 from cadr.errors import DataError
 from cadr.training.prepare import fingerprint

@@ -7,8 +7,9 @@ import pytest
 from PIL import Image
 
 from cadr.data.sources.arrays import from_arrays
+from cadr.data.sources.base import Wanted
 from cadr.data.sources.images import decode
-from cadr.data.sources.prediction_reader import Wanted, open_blocks
+from cadr.data.sources.registry import open_blocks
 from tests.data.loose import open_data
 
 RANDOM = np.random.default_rng(0)

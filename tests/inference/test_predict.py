@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from cadr.cli.main import main
-from cadr.data.sources import table_reader
+from cadr.data.sources import csv_table
 from cadr.inference.predict import predict_file
 from cadr.inference.predictor import Predictor
 from tests.report.own_runs import COLUMNS, NAMES, by_hand, image_run, read_csv, table, write_csv, write_images
@@ -86,7 +86,7 @@ def test_python_reads_a_csv_as_arrow_does(trees, tmp_path, monkeypatch):
     rows = [[f"line\n{i}", *x[i], NAMES[truth[i]]] for i in range(300)]
     data = write_csv(tmp_path / "new.csv", ["id", *COLUMNS, "label"], rows)
     predict_file(trees, str(data), tmp_path / "arrow.csv", device="cpu")
-    monkeypatch.setattr(table_reader, "ROWS", 64)
+    monkeypatch.setattr(csv_table, "ROWS", 64)
     monkeypatch.setitem(sys.modules, "pyarrow.csv", None)
     predict_file(trees, str(data), tmp_path / "python.csv", device="cpu")
     assert (tmp_path / "arrow.csv").read_text() == (tmp_path / "python.csv").read_text()
@@ -200,7 +200,7 @@ def test_nothing_is_left_behind_by_a_mistake(trees, tmp_path, monkeypatch):
     rows = [[*row] for row in x.tolist()]
     rows[-1][1] = "many"
     data = write_csv(tmp_path / "new.csv", COLUMNS, rows)
-    monkeypatch.setattr(table_reader, "ROWS", 8)
+    monkeypatch.setattr(csv_table, "ROWS", 8)
     (tmp_path / "out").mkdir()
     assert main(["predict", str(trees), str(data), "--out", str(tmp_path / "out" / "p.csv")]) == 2
     assert list((tmp_path / "out").iterdir()) == []

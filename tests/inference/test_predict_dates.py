@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cadr.cli.main import main
-from cadr.data.sources.prediction_reader import open_blocks
+from cadr.data.sources.registry import open_blocks
 from cadr.inference.predictor import Predictor
 from cadr.training.signature import InputSpec
 from tests.report.own_runs import TINY, write_csv

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from cadr.cli.main import main
-from cadr.data.sources import table_reader
-from cadr.data.sources.prediction_reader import open_blocks
+from cadr.data.sources import csv_table
+from cadr.data.sources.registry import open_blocks
 from cadr.inference.predict import predict_file
 from cadr.inference.predictor import Predictor
 from cadr.training.signature import FILE, InputSpec
@@ -79,7 +79,7 @@ def test_columns_in_another_order_from_every_kind_of_file(run, tmp_path, monkeyp
     columns = {name: [row[i] for row in shuffled] for i, name in enumerate(order)}
     columns["bark"] = pyarrow.array([bark or None for bark in columns["bark"]]).dictionary_encode()
     parquet.write_table(pyarrow.table(columns), tmp_path / "new.parquet")
-    monkeypatch.setattr(table_reader, "ROWS", 16)
+    monkeypatch.setattr(csv_table, "ROWS", 16)
     expected = encoded(rows)
     np.testing.assert_array_equal(examples(run, table), expected)
     np.testing.assert_array_equal(examples(run, gaps), expected)  # Arrow does not know n/A: Python takes over
@@ -99,15 +99,15 @@ def test_python_goes_on_where_arrow_stops(run, tmp_path, monkeypatch):
     rows = trees(600, seed=4)
     late = [[*row[:1], "n/A" if i > 500 and row[1] is None else row[1], *row[2:]] for i, row in enumerate(rows)]
     path = write_csv(tmp_path / "new.csv", HEADER, late)
-    monkeypatch.setattr(table_reader, "BYTES", 4096)
+    monkeypatch.setattr(csv_table, "BYTES", 4096)
     stopped = []
-    slow = table_reader._block
+    slow = csv_table._block
 
     def block(path, layout, wanted, lines, start):
         stopped.append(start)
         return slow(path, layout, wanted, lines, start)
 
-    monkeypatch.setattr(table_reader, "_block", block)
+    monkeypatch.setattr(csv_table, "_block", block)
     np.testing.assert_array_equal(examples(run, path), encoded(rows))
     assert 0 < stopped[0] <= 500
 
@@ -119,7 +119,7 @@ def test_unseen_words_count_as_blank_and_are_counted(run, tmp_path, monkeypatch,
     )
     paths = [write_csv(tmp_path / f"{i}.csv", HEADER, table) for i, table in enumerate((unseen, blank))]
     np.testing.assert_array_equal(examples(run, paths[0]), encoded(blank))
-    monkeypatch.setattr(table_reader, "ROWS", 16)
+    monkeypatch.setattr(csv_table, "ROWS", 16)
     for hidden in (False, True):
         if hidden:
             monkeypatch.setitem(sys.modules, "pyarrow.csv", None)
@@ -151,8 +151,8 @@ def test_the_first_unseen_words_are_named(words, said, suffix, run, tmp_path, mo
     else:
         pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
         parquet.write_table(pyarrow.table({"size": [1] * 60, "bark": barks, "height": [2] * 60}), path)
-    monkeypatch.setattr(table_reader, "ROWS", 2)  # what is first in a block need not be first in the table
-    monkeypatch.setattr(table_reader, "BYTES", 64)
+    monkeypatch.setattr(csv_table, "ROWS", 2)  # what is first in a block need not be first in the table
+    monkeypatch.setattr(csv_table, "BYTES", 64)
     assert main(["predict", str(run), str(path), "--out", str(tmp_path / "p.csv")]) == 0
     assert f"in the column 'bark' ({said}).\n" in capsys.readouterr().out
 

@@ -167,7 +167,7 @@ def test_predicting_many_rows_keeps_what_it_frees(tmp_path, monkeypatch):
         loaded.logits(np.zeros((rows, 4), np.float32))
     assert users == [0, 0, 0, 1]  # for a few rows, giving memory back is not worth it
     np.save(tmp_path / "x.npy", np.zeros((5, 4), np.float32))
-    monkeypatch.setattr("cadr.data.sources.prediction_reader.ROWS", 2)
+    monkeypatch.setattr("cadr.data.sources.arrays.ROWS", 2)
     predict_file(tmp_path / "run", str(tmp_path / "x.npy"), tmp_path / "p.csv", device="cpu")
     assert users[4:] == [0, 1, 1]
     assert memory._users == 0

@@ -18,8 +18,7 @@ from cadr.cli.flags import add_flags, flag, given
 from cadr.cli.main import Parser
 from cadr.cli.recipes import is_recipe, read_recipe
 from cadr.config import CHOICES, FIXED, Config, name_of
-from cadr.data.sources.arrays import holds_features
-from cadr.data.sources.csv_file import CSV_SUFFIXES
+from cadr.data.sources.registry import likely_kind
 from cadr.errors import ConfigError
 
 ALGORITHM = "cadr"
@@ -72,12 +71,7 @@ def _likely_views(arguments: list[str], recipe: dict[str, Any]) -> str:
     """Whose flags to offer when nobody names the views: the data are opened only after the flags have been read."""
     values_of_labels = [after for flag, after in pairwise(arguments) if flag == "--labels"]  # of a folder of images
     data = [recipe.get("data", ""), *(a for a in arguments if a not in values_of_labels)]
-    return "features" if any(_likely_features(Path(a)) for a in data) else "image"
-
-
-def _likely_features(path: Path) -> bool:
-    suffix = path.suffix.lower()
-    return suffix in (*CSV_SUFFIXES, ".parquet", ".pq") or (suffix in (".npy", ".npz") and holds_features(path))
+    return "features" if any(likely_kind(Path(a)) == "features" for a in data) else "image"
 
 
 def add_part_flags(parser: argparse.ArgumentParser, classes: dict[str, type[Any]], recipe: dict[str, Any]) -> None:

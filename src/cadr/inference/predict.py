@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from torch import nn
 
 from cadr.data import validation
+from cadr.data.sources.base import Block, Blocks
 from cadr.data.sources.labels import Names
 from cadr.data.sources.parsing import UnknownCategories
-from cadr.data.sources.prediction_reader import Block, Blocks, open_blocks
+from cadr.data.sources.registry import open_blocks
 from cadr.errors import ConfigError, DataError
 from cadr.inference.overwrite_guard import check_not_overwritten
 from cadr.inference.population import ESTIMATED, Shift, estimated_shift, shift_to, training_shares

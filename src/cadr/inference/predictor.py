@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from cadr.augment import to_model
 from cadr.config import Config
-from cadr.data.sources.prediction_reader import Wanted
+from cadr.data.sources.base import Wanted
 from cadr.errors import CheckpointError
 from cadr.estimate.calibration import Calibration, uncalibrated
 from cadr.training import checkpoint

@@ -14,7 +14,7 @@ from cadr.data.benchmarks.container import ChecksumError, Member, members
 from cadr.data.benchmarks.registry import Place
 from cadr.data.benchmarks.unpickle import unpickle
 from cadr.data.pool import Pool
-from cadr.data.sources.arrays import read_npz
+from cadr.data.sources.npz import read_npz
 from cadr.errors import DataError
 
 CIFAR10_NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")

@@ -1,80 +1,38 @@
-"""Arrays: `.npz` with `x` and `y` (or `x_train`, `y_train`, `x_test`, `y_test`), `.npy` with labels beside it.
+"""Arrays, and what people hold in memory like them: lists, and pandas' tables and columns.
 
-What the file stores uncompressed is memory-mapped, never copied. Object arrays, which are pickles, are refused.
+Nothing is copied that already has the form of examples: uint8 (n, h, w, 3), or float32 (n, d).
 """
 
 from __future__ import annotations
 
-import struct
-import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import ArrayLike, NDArray
 
 from cadr.data.pool import Pool, chunks
-from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
+from cadr.data.sources.base import Block, Blocks, PredictionDataError, Wanted, in_words
 from cadr.data.sources.data_frame import columns_of, frame_features, is_frame
-from cadr.data.sources.in_memory import examples_array, labels_array
-from cadr.data.sources.input_checks import check_kind
-from cadr.data.sources.label_exports import SUFFIXES
-from cadr.data.sources.labels import class_order, encode_labels, index_labels
-from cadr.data.sources.more_labels import row_labels
+from cadr.data.sources.images import resize_all
+from cadr.data.sources.labels import (
+    Names,
+    encode_labels,
+    label_text,
+    names_of_numbers,
+    names_of_texts,
+    whole_numbers,
+)
 from cadr.data.sources.schema_inference import Rounding
 from cadr.errors import DataError
-from cadr.utils.files import expand_home
 from cadr.utils.text import reason
 
-_LOCAL_HEADER = 30  # bytes of a zip member's local header before its name and extra field
-_LIMIT = 1 << 36  # bytes that one compressed member may unfold to
+ROWS = 8192  # to predict on together, at most
 
 
 class ArrayError(DataError):
     """An array file is damaged, or holds something other than numbers."""
-
-
-def open_npz(path: Path) -> Pool:
-    """A pool from an `.npz` file; optional `class_names`."""
-    arrays = read_npz(path)
-    prefixed = "x_train" in arrays
-    train, rest = ("x_train", "y_train") if prefixed else ("x", "y"), {"x_test", "y_test", "class_names"}
-    unknown = sorted(set(arrays) - {*train, *rest})
-    missing = [name for name in train if name not in arrays]
-    if missing or unknown:
-        raise ArrayError(
-            f"{path}: expected arrays x and y (or x_train and y_train), and perhaps x_test, y_test, class_names; "
-            + (f"there is no {missing[0]}" if missing else f"{unknown[0]!r} is none of them")
-        )
-    names = arrays.get("class_names")
-    if names is not None and (names.dtype.kind != "U" or names.ndim != 1):
-        raise ArrayError(f"{path}: class_names should be a list of strings, got {names.dtype} of shape {names.shape}")
-    return from_arrays(
-        arrays[train[0]],
-        arrays[train[1]],
-        name=path.stem,
-        test_examples=arrays.get("x_test"),
-        test_labels=arrays.get("y_test"),
-        class_names=None if names is None else tuple(names.tolist()),
-    )
-
-
-def open_npy(path: Path, labels: Path | None, label_column: str) -> Pool:
-    """A pool from a matrix in `.npy` and its labels, which are another `.npy` or a CSV.
-
-    The CSV has a label per row of the matrix, or a column `row` that says which rows (from 0) its labels belong to.
-    """
-    if labels is None:
-        raise ArrayError(f"{path} has no labels; name a .npy or CSV file of them with --labels")
-    array = read_npy(path)
-    check_apart(path.stem, array)
-    examples = as_examples(path.stem, array)
-    if labels.suffix == ".npy":
-        return from_arrays(examples, read_npy(labels), name=path.stem)
-    texts = label_texts(labels, label_column, len(examples))
-    names = class_order(str(labels), texts)
-    return Pool(examples, index_labels(str(labels), texts, names), names, path.stem)
 
 
 def from_arrays(
@@ -158,113 +116,81 @@ def merging(array: NDArray[Any]) -> Rounding | None:
     return seen if seen.merges.any() else None
 
 
-def holds_features(path: Path) -> bool:
-    """Whether an `.npz` or `.npy` holds rows of numbers, not images, by its header alone.
+def array_blocks(name: str, array: NDArray[Any], labels: Names | None, wanted: Wanted) -> Blocks:
+    """Rows of an array to predict on."""
+    if array.ndim not in (2, 3, 4) or len(array) == 0:
+        raise PredictionDataError(f"{name}: expected rows of {in_words(wanted.shape)}, got shape {array.shape}")
 
-    What cannot be read does not: whoever opens it says why.
-    """
-    try:
-        path = expand_home(path)
-        check_kind(path)
-        if path.suffix.lower() == ".npy":
-            return read_npy(path).ndim == 2
-        with zipfile.ZipFile(path) as archive:
-            name = "x_train.npy" if "x_train.npy" in archive.namelist() else "x.npy"
-            with archive.open(name) as file:
-                return len(_header(str(path), file)[0]) == 2
-    except Exception:  # a damaged zip file can fail in any way at all
-        return False
+    def blocks() -> Iterator[Block]:
+        start = 0
+        for part in (chunk[i : i + ROWS] for chunk in chunks(array) for i in range(0, len(chunk), ROWS)):
+            examples = as_examples(name, part)
+            if examples.ndim == 4:
+                examples = resize_all(examples, wanted.image_size)
+            wanted.check(name, examples)
+            _check_finite(name, examples, start)
+            stop = start + len(part)
+            yield Block(examples, None if labels is None else labels[start:stop], [list(range(start, stop))])
+            start = stop
+
+    return Blocks(["row"], labels is not None, blocks(), {}, numbered=True)
 
 
-def read_npy(path: Path) -> NDArray[Any]:
-    """A memory-mapped `.npy` array."""
-    check_kind(path)
-    try:
-        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+def label_names(path: Path, labels: NDArray[Any], array: NDArray[Any], names: tuple[str, ...], wanted: Wanted) -> Names:
+    """What an array of labels calls the rows of `array`; `names` are what its numbers stand for."""
+    if labels.shape != array.shape[:1]:
+        raise PredictionDataError(f"{path}: expected a label for every row, got shape {labels.shape} for {array.shape}")
+    if labels.dtype.kind == "U":
+        return names_of_texts(labels.tolist(), wanted.class_names)
+    if labels.dtype.kind == "f":
+        labels = whole_numbers(str(path), labels)
+    if labels.dtype.kind not in "iu":
+        raise PredictionDataError(f"{path}: labels should be whole numbers or strings, got {labels.dtype}")
+    return names_of_numbers(labels, names, wanted.class_names)
+
+
+def examples_array(name: str, values: ArrayLike) -> NDArray[Any]:
+    """An array, which is not copied if it is one already."""
+    return _as_numbers(_as_array(name, values))
+
+
+def labels_array(name: str, values: ArrayLike) -> NDArray[Any]:
+    """Labels with gaps are often objects: here text, or else floating point with NaN for None."""
+    array = _as_array(name, values, object if isinstance(values, list | tuple) else None)  # or None becomes a word
+    if array.dtype.kind != "O" or array.ndim != 1:
         return array
-    except Exception as error:  # the header is a Python literal, which can be broken in many ways
-        raise ArrayError(f"{path}: not an array that can be read safely: {reason(error)}") from error
+    known = [None if _is_missing(value) else value for value in array.tolist()]
+    if any(isinstance(value, str) for value in known):
+        return np.array([label_text(value) for value in known], dtype=str)
+    return _as_numbers(np.array(known, dtype=object))
 
 
-def read_npz(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of an `.npz`; those stored without compression are mapped, not read."""
+def _as_array(name: str, values: ArrayLike, kind: type | None = None) -> NDArray[Any]:
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-            names = [m.filename for m in members]
-            if len(set(names)) != len(names):
-                raise ArrayError(f"{path}: {next(n for n in names if names.count(n) > 1)!r} is there twice")
-            return {m.filename.removesuffix(".npy"): _member(path, archive, m) for m in members}
-    except DataError:
-        raise
-    except Exception as error:  # a damaged zip file can fail in any way at all
-        raise ArrayError(f"{path}: not an .npz that can be read: {reason(error)}") from error
+        return np.asarray(values, dtype=kind)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name}: expected an array, or what can become one, but {reason(error)}") from None
 
 
-def label_texts(path: Path, label_column: str, length: int) -> list[str]:
-    """The labels of so many rows as a CSV or an annotation tool's export has them; blank where it has none."""
-    if path.suffix.lower() in SUFFIXES:
-        labelled = row_labels(path, label_column, length)
-        return [labelled[i].label if i in labelled else "" for i in range(length)]
-    header, rows = read_csv(path, blank=True)
-    position = column(path, header, label_column, LABEL_HINT)
-    if "row" not in header:
-        texts = [row[position].strip() for _, row in rows]
-        while len(texts) > length and not texts[-1]:
-            texts.pop()  # a blank line at the end is none
-        if len(texts) != length:
-            raise ArrayError(f"{path} has {len(texts)} labels for {length} rows; add a column `row` to label only some")
-        return texts
-    found: dict[int, str] = {}
-    for line, row in rows:
-        text = row[header.index("row")].strip()
-        if not text.isdecimal() or int(text) >= length or int(text) in found:
-            raise ArrayError(f"{path}, line {line}: row {text!r} is not a number below {length}, each once")
-        found[int(text)] = row[position].strip()
-    return [found.get(i, "") for i in range(length)]
-
-
-def _member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
-    if not member.filename.endswith(".npy"):
-        raise ArrayError(f"{path}: {member.filename!r} is not an array (.npy)")
-    where = f"{path}: {member.filename!r}"
-    with archive.open(member) as file:
-        shape, fortran, dtype, offset = _header(where, file)
-        size = int(np.prod(shape, dtype=object)) * dtype.itemsize
-        if size + offset != member.file_size or size > _LIMIT:
-            raise ArrayError(f"{where} holds {member.file_size - offset} bytes of numbers, expected {size}")
-        if member.compress_type != zipfile.ZIP_STORED or size == 0:
-            data = np.frombuffer(file.read(), dtype=dtype)
-            return data.reshape(shape, order="F" if fortran else "C")
-    start = _data_start(where, path, member) + offset
-    return np.memmap(path, dtype=dtype, mode="r", offset=start, shape=shape, order="F" if fortran else "C")
-
-
-def _header(where: str, file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+def _as_numbers(array: NDArray[Any]) -> NDArray[Any]:
+    """Numbers of several types become objects in one array; whoever takes it says what else they may be."""
     try:
-        version = npy.read_magic(file)
-        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, fortran, dtype = read(file)
-    except Exception as error:  # the header is a Python literal, which can be broken in many ways
-        raise ArrayError(f"{where} is not a NumPy array: {reason(error)}") from error
-    if dtype.hasobject:
-        raise ArrayError(f"{where} holds Python objects, which could run code; save plain numbers or strings")
-    return shape, fortran, dtype, file.tell()
+        return array.astype(np.float64) if array.dtype.kind == "O" else array
+    except (TypeError, ValueError):
+        return array
 
 
-def _data_start(where: str, path: Path, member: zipfile.ZipInfo) -> int:
-    """Where a stored member's bytes begin: its local header may be longer than the directory says."""
-    with path.open("rb") as file:
-        file.seek(member.header_offset)
-        header = file.read(_LOCAL_HEADER)
-        length = file.seek(0, 2)
-    if len(header) < _LOCAL_HEADER or header[:4] != b"PK\x03\x04":
-        raise ArrayError(f"{where}: the zip file is damaged")
-    name, extra = struct.unpack("<HH", header[26:30])
-    start = member.header_offset + _LOCAL_HEADER + int(name) + int(extra)
-    if start + member.file_size > length:
-        raise ArrayError(f"{where}: the file ends too early")
-    return start
+def _is_missing(value: Any) -> bool:
+    """None, NaN, and the NA of pandas, which compares to nothing."""
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
+def _check_finite(name: str, examples: NDArray[Any], start: int) -> None:
+    if examples.dtype == np.float32 and not np.isfinite(examples).all():
+        row, column = np.argwhere(~np.isfinite(examples))[0]
+        raise PredictionDataError(
+            f"{name}: row {start + row}, column {column} is {examples[row, column]}, not a finite number of 32 bits"
+        )
 
 
 def _on_white(array: NDArray[Any]) -> NDArray[Any]:

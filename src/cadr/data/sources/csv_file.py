@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from cadr.data.sources.input_checks import check_kind
+from cadr.data.sources.paths import check_kind
 from cadr.errors import DataError
 from cadr.utils.text import listed, reason
 

@@ -7,7 +7,6 @@ is missing and so is one for a file that the CSV does not name.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
@@ -15,32 +14,56 @@ import numpy as np
 
 from cadr.data.pool import MISSING, Pool
 from cadr.data.sources import label_exports
+from cadr.data.sources.base import Blocks, Kind, Options, Wanted
 from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
 from cadr.data.sources.images import FOREIGN, SUFFIXES, FolderError, decode_all, images_among, images_in, visible
-from cadr.data.sources.input_checks import check_name
-from cadr.data.sources.labels import check_unlike, class_order, index_labels, label_spelling
+from cadr.data.sources.labels import check_unlike, class_order, index_labels, label_spelling, names_of_texts
 from cadr.data.sources.more_labels import with_file_labels
+from cadr.data.sources.paths import as_there, check_name
+from cadr.data.sources.picture import picture_blocks
 from cadr.utils.text import counted, listed, shown
 
+NAME, LABELS_BESIDE = "a folder, which is read as images", True
+KIND: Kind | None = "image"
 UNLABELLED = ("unlabelled", "unlabeled")
 PARTS = ("train", "training", "val", "valid", "validation")  # of data: no classes, if they hold folders alone
 LABELS = "labels.csv"
 KINDS = ", ".join(sorted(SUFFIXES))
 
 
-def open_folder(root: Path, labels: Path | None, label_column: str, size: int | None) -> Pool:
-    """A pool from a folder; labels.csv inside it is used when no other file is named.
+def matches(path: Path) -> bool:
+    return path.is_dir()
+
+
+def open_pool(root: Path, options: Options) -> Pool:
+    """labels.csv inside it is used when no other file is named.
 
     The export of an annotation tool adds to a folder per class, and labels a plain one.
     """
-    if labels is None and (root / LABELS).is_file():
-        labels = root / LABELS
+    labels, label_column, size = _labels(root, options.labels), options.label_column, options.image_size
     if labels is None:
         return _by_class(root, size)
     if labels.suffix.lower() in label_exports.SUFFIXES and any((root / name).is_dir() for name in UNLABELLED):
         found = labelled_files(root, labels, "file", label_column)
         return with_file_labels(_by_class(root, size), root, labels, found)
     return _plain(root, labels, label_column, size)
+
+
+def open_blocks(root: Path, wanted: Wanted, labels: Path | None) -> Blocks:
+    """Images under the folder; without a file of labels the name of a class's folder is a label."""
+    labels = _labels(root, labels)
+    found = {} if labels is None else labelled_files(root, labels, "file", wanted.label_column)
+    files = images_under(root, found)
+    names = [f.relative_to(root) for f in files]
+    if labels is not None:
+        texts = [found.get(f, "") for f in files]
+    else:
+        texts = [n.parts[0] if len(n.parts) > 1 and n.parts[0] in wanted.class_names else "" for n in names]
+    return picture_blocks(files, names, names_of_texts(texts, wanted.class_names), wanted)
+
+
+def _labels(root: Path, labels: Path | None) -> Path | None:
+    return root / LABELS if labels is None and (root / LABELS).is_file() else labels
 
 
 def _by_class(root: Path, size: int | None) -> Pool:
@@ -188,30 +211,3 @@ def _test(root: Path | None, names: tuple[str, ...]) -> tuple[list[Path], list[i
 
 def _relative(root: Path, files: list[Path]) -> tuple[str, ...]:
     return tuple(f.relative_to(root).as_posix() for f in files)
-
-
-def as_there(root: Path, cell: str) -> str:
-    """The name as it stands, if a file has it, blanks and all; else in the first other spelling that a file has.
-
-    People put blanks around a cell. Windows puts backslashes between folders. macOS writes é in two signs, and so do
-    the archives that it packs, while a spreadsheet writes one.
-    """
-    name = cell.strip()
-    slashed = name.replace("\\", "/")
-    spellings = dict.fromkeys((cell, name, slashed))
-    if len(spellings) == 1 and name.isascii():  # most names, of which there may be a million to look up
-        return name
-    found = next((spelling for spelling in spellings if (root / spelling).is_file()), None)
-    return found or _otherwise_accented(root, slashed) or name
-
-
-def _otherwise_accented(root: Path, name: str) -> str | None:
-    """Part by part: a folder can have been named by another system than the files in it."""
-    found = PurePosixPath()
-    for part in PurePosixPath(name).parts:
-        spellings = (part, unicodedata.normalize("NFC", part), unicodedata.normalize("NFD", part))
-        there = next((found / spelling for spelling in spellings if (root / found / spelling).exists()), None)
-        if there is None:
-            return None
-        found = there
-    return str(found)

@@ -16,8 +16,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from xml.etree import ElementTree
 from xml.parsers import expat
 
-from cadr.data.sources.folder import as_there
-from cadr.data.sources.input_checks import check_kind
+from cadr.data.sources.paths import as_there, check_kind
 from cadr.errors import DataError
 from cadr.utils.text import listed, reason, shown
 

@@ -1,31 +1,34 @@
-"""Tables of features, numbers, dates or words, with a label column: CSV, or Parquet through the `parquet` extra."""
+"""Tables of features, numbers, dates or words, with a label column: what CSV and Parquet have in common.
+
+To train on, a table is read as plain numbers first; if it is more, all of its cells are looked at, and read again. To
+predict on, columns are found by name, in whatever order they come.
+"""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator
-from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cadr.data.pool import Pool
+from cadr.data.sources.base import Block, Options, PredictionDataError, Wanted
 from cadr.data.sources.columns import Column, encode
-from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
-from cadr.data.sources.labels import class_order, index_labels, label_text
-from cadr.data.sources.parsing import Cells, TableError, Where, arrow_cells, lines_of, rows_from, values
+from cadr.data.sources.csv_file import LABEL_HINT, column
+from cadr.data.sources.labels import class_order, index_labels, names_of_texts
+from cadr.data.sources.parsing import UNSEEN, Cells, TableError, UnknownCategories, Where, arrow_cells, values
 from cadr.data.sources.schema_inference import Rounding, Survey, check_no_row_numbers
-from cadr.utils.optional_imports import optional_import
-from cadr.utils.text import reason
+from cadr.utils.text import listed
 
 ROWS = 4096  # turned into numbers together
 _ROW_NUMBERS = ("", "Unnamed: 0", "__index_level_0__")  # to CSV; to CSV, read and written again; to Parquet
 
 
 class Part(NamedTuple):
-    """Some rows of a table."""
+    """Some rows of a table to train on."""
 
     labels: list[str]  # blank where missing
     called: list[str]  # what the rows are called, if anything
@@ -33,64 +36,33 @@ class Part(NamedTuple):
     where: Where
 
 
-Parts = Callable[[], Iterator[Part]]  # to read the table from its start
+class Places(NamedTuple):
+    """Where in a table to train on the labels, the features, and the column that says what the rows are called, are.
 
-
-def open_csv(path: Path, label_column: str, ignored: tuple[str, ...] = ()) -> Pool:
-    """Every column but the label and those ignored is a feature; a blank label is missing.
-
-    The first ignored column says what the rows are called.
+    Every column but the label and those ignored is a feature; the first ignored one says what the rows are called.
     """
-    header, _ = read_csv(path)
-    label_at = column(path, header, label_column, LABEL_HINT)
-    feature_at = _feature_columns(path, header, label_at, ignored)
-    called_at = [header.index(name) for name in ignored[:1]]
 
-    def parts() -> Iterator[Part]:
-        _, rows = read_csv(path)
-        while lines := list(islice(rows, ROWS)):
-            table = list(zip(*(row for _, row in lines), strict=True))
-            labels, *called = ([text.strip() for text in table[i]] for i in (label_at, *called_at))
-            cells: list[Cells] = [list(table[i]) for i in feature_at]
-            yield Part(labels, called[0] if called else [], cells, lines_of(path, lines))
-
-    return _pool(path, [header[i] for i in feature_at], parts)
+    label: int
+    features: list[int]
+    called: list[int]
 
 
-def open_parquet(path: Path, label_column: str, ignored: tuple[str, ...] = ()) -> Pool:
-    """As for CSV; a null label is missing."""
-    pyarrow, parquet = (optional_import(name, f"reading {path}", "parquet") for name in ("pyarrow", "pyarrow.parquet"))
-    try:
-        table = parquet.read_table(path, memory_map=True)
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise TableError(f"{path} is not a Parquet file that can be read: {reason(error)}") from error
-    header = [str(name) for name in table.column_names]
-    if len(set(header)) != len(header):
-        raise TableError(f"{path}: column {next(n for n in header if header.count(n) > 1)!r} is there twice")
-    label_at = column(path, header, label_column, LABEL_HINT)
-    feature_at = _feature_columns(path, header, label_at, ignored)
-    called_at = [header.index(name) for name in ignored[:1]]
-
-    def parts() -> Iterator[Part]:
-        start = 0
-        for batch in table.to_batches(max_chunksize=ROWS):
-            labels, *called = (list(map(label_text, batch.column(i).to_pylist())) for i in (label_at, *called_at))
-            cells: list[Cells] = []
-            for i in feature_at:
-                found = arrow_cells(batch.column(i))
-                if found is None:
-                    raise TableError(
-                        f"{path}: column {header[i]!r} is {batch.column(i).type}; features must be numbers, dates "
-                        "or words, and what is no feature is left out with --ignore-columns"
-                    )
-                cells.append(found)
-            yield Part(labels, called[0] if called else [], cells, rows_from(path, start))
-            start += len(labels)
-
-    return _pool(path, [header[i] for i in feature_at], parts)
+def places(path: Path, header: list[str], options: Options) -> Places:
+    _check_twice(path, header, TableError)
+    label = column(path, header, options.label_column, LABEL_HINT)
+    out = {label} | {column(path, header, name) for name in options.ignore_columns}
+    for name in (header[i] for i in range(len(header)) if i not in out):
+        if name in _ROW_NUMBERS:
+            raise TableError(
+                f"{path}: column {name!r} looks like row numbers, as pandas and R write them; nothing can be learned "
+                f"from them: leave the column out with --ignore-columns {shlex.quote(name)}, or give it a name"
+            )
+    features = [i for i in range(len(header)) if i not in out]
+    return Places(label, features, [header.index(name) for name in options.ignore_columns[:1]])
 
 
-def _pool(path: Path, header: list[str], parts: Parts) -> Pool:
+def table_pool(path: Path, header: list[str], parts: Callable[[], Iterator[Part]]) -> Pool:
+    """A pool of the features called `header`; `parts` reads the table from its start."""
     columns = [Column(name) for name in header]
     rounding = Rounding(len(header))
     try:
@@ -142,12 +114,60 @@ def _survey(path: Path, header: list[str], parts: Iterator[Part]) -> list[Column
     return [survey.column(path) for survey in surveys]
 
 
-def _feature_columns(path: Path, header: list[str], label_at: int, ignored: tuple[str, ...]) -> list[int]:
-    out = {label_at} | {column(path, header, name) for name in ignored}
-    for name in (header[i] for i in range(len(header)) if i not in out):
-        if name in _ROW_NUMBERS:
-            raise TableError(
-                f"{path}: column {name!r} looks like row numbers, as pandas and R write them; nothing can be learned "
-                f"from them: leave the column out with --ignore-columns {shlex.quote(name)}, or give it a name"
+class Layout(NamedTuple):
+    """Where in a table the features, the label if any, and columns to keep are."""
+
+    columns: tuple[Column, ...]
+    feature_at: list[int]
+    label_at: int | None
+    kept: list[int]
+
+    def block(self, cells: list[Cells], where: Where, labels: list[str], kept: list[Any], wanted: Wanted) -> Block:
+        found = [values(*each, where) for each in zip(self.columns, cells, strict=True)]
+        unseen = {
+            column.name: UnknownCategories.among(texts, positions)
+            for column, texts, positions in zip(self.columns, cells, found, strict=True)
+            if column.words is not None and (positions == UNSEEN).any()
+        }
+        names = None if self.label_at is None else names_of_texts(labels, wanted.class_names)
+        return Block(encode(self.columns, found, len(found[0])), names, kept, unseen)
+
+
+def layout_of(path: Path, header: list[str], wanted: Wanted) -> Layout:
+    _check_twice(path, header, PredictionDataError)
+    label_at = header.index(wanted.label_column) if wanted.label_column in header else None
+    if wanted.columns is None:  # trained on an array: the columns have no names there, only a number
+        features = [i for i in range(len(header)) if i != label_at]
+        if len(features) != wanted.shape[0]:
+            raise PredictionDataError(
+                f"{path}: the model was trained on {wanted.shape[0]} features, this table has {len(features)} columns"
             )
-    return [i for i in range(len(header)) if i not in out]
+        return Layout(tuple(Column(header[i]) for i in features), features, label_at, [])
+    missing = [column.name for column in wanted.columns if column.name not in header]
+    if missing:
+        raise PredictionDataError(
+            f"{path} lacks {len(missing)} of the {len(wanted.columns)} columns that the model was trained on: "
+            + listed(missing)
+        )
+    features = [header.index(column.name) for column in wanted.columns]
+    known = {*features, label_at}
+    return Layout(wanted.columns, features, label_at, [i for i in range(len(header)) if i not in known])
+
+
+def cells_of(path: Path, header: list[str], batch: Any, layout: Layout) -> list[Cells]:
+    """The cells of each feature in some rows that Arrow has read."""
+    found = []
+    for i, of in zip(layout.feature_at, layout.columns, strict=True):
+        cells = arrow_cells(batch.column(i), words=of.words is not None)
+        if cells is None:
+            kind = batch.column(i).type
+            raise PredictionDataError(
+                f"{path}: column {header[i]!r} is {kind}; features must be numbers, dates or words"
+            )
+        found.append(cells)
+    return found
+
+
+def _check_twice(path: Path, header: list[str], error: type[TableError] | type[PredictionDataError]) -> None:
+    if len(set(header)) != len(header):
+        raise error(f"{path}: column {next(n for n in header if header.count(n) > 1)!r} is there twice")

@@ -1,0 +1,105 @@
+"""Tables in CSV: as Python reads them, and to predict on as Arrow does, where it is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from cadr.data.pool import Pool
+from cadr.data.sources import table
+from cadr.data.sources.base import Block, Blocks, Kind, Options, PredictionDataError, Wanted
+from cadr.data.sources.csv_file import CSV_SUFFIXES, delimiter_of, read_csv
+from cadr.data.sources.parsing import NO_NUMBER, Cells, TableError, lines_of, rows_from
+from cadr.data.sources.table import Layout, Part, cells_of, layout_of, places, table_pool
+
+NAME, LABELS_BESIDE = "a table", False
+KIND: Kind | None = "features"
+ROWS = 8192  # to predict on together
+BYTES = 1 << 22  # that Arrow reads together
+
+
+def matches(path: Path) -> bool:
+    return path.suffix.lower() in CSV_SUFFIXES
+
+
+def open_pool(path: Path, options: Options) -> Pool:
+    """A blank label is missing."""
+    header, _ = read_csv(path)
+    at = places(path, header, options)
+
+    def parts() -> Iterator[Part]:
+        _, rows = read_csv(path)
+        while lines := list(islice(rows, table.ROWS)):
+            cells = list(zip(*(row for _, row in lines), strict=True))
+            labels, *called = ([text.strip() for text in cells[i]] for i in (at.label, *at.called))
+            features: list[Cells] = [list(cells[i]) for i in at.features]
+            yield Part(labels, called[0] if called else [], features, lines_of(path, lines))
+
+    return table_pool(path, [header[i] for i in at.features], parts)
+
+
+def open_blocks(path: Path, wanted: Wanted, labels: Path | None) -> Blocks:
+    """Read by Arrow where it is installed, which is several times faster, and by Python elsewhere."""
+    header, rows = read_csv(path)
+    layout = layout_of(path, header, wanted)
+
+    def blocks() -> Iterator[Block]:
+        start, complete = yield from _fast(path, header, layout, wanted)
+        # What Arrow does not understand is read again from where it stopped: it may be right, or deserve a sentence.
+        rest = iter(()) if complete else islice(rows, start, None)
+        while lines := list(islice(rest, ROWS)):
+            yield _block(path, layout, wanted, lines, start)
+            start += len(lines)
+        if start == 0:
+            raise PredictionDataError(f"{path} has no rows, only the names of columns")
+
+    names = [header[i] for i in layout.kept]
+    return Blocks(names or ["row"], layout.label_at is not None, blocks(), {}, not names)
+
+
+def _block(path: Path, layout: Layout, wanted: Wanted, lines: list[tuple[int, list[str]]], start: int) -> Block:
+    cells_at = list(zip(*(row for _, row in lines), strict=True))
+    cells: list[Cells] = [list(cells_at[i]) for i in layout.feature_at]
+    labels = [] if layout.label_at is None else [text.strip() for text in cells_at[layout.label_at]]
+    kept: list[Any] = [list(cells_at[i]) for i in layout.kept] or [list(range(start, start + len(lines)))]
+    return layout.block(cells, lines_of(path, lines), labels, kept, wanted)
+
+
+def _fast(path: Path, header: list[str], layout: Layout, wanted: Wanted) -> Generator[Block, None, tuple[int, bool]]:
+    """Blocks for as long as every cell is what Arrow expects; how many rows that were, and if all.
+
+    Without Arrow, none.
+    """
+    start = 0
+    try:
+        pyarrow, csv = import_module("pyarrow"), import_module("pyarrow.csv")
+    except ImportError:
+        return start, False
+    numbers = {column.name for column in layout.columns if column.words is None and column.since is None}
+    types = {name: pyarrow.float64() if name in numbers else pyarrow.string() for name in header}
+    with path.open(encoding="utf-8-sig") as file:
+        delimiter = delimiter_of(file.readline())
+    try:
+        batches = csv.open_csv(
+            path,
+            read_options=csv.ReadOptions(column_names=header, skip_rows=1, block_size=BYTES),
+            parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            convert_options=csv.ConvertOptions(column_types=types, null_values=NO_NUMBER),
+        )
+        for batch in batches:
+            labels = [] if layout.label_at is None else batch.column(layout.label_at).to_pylist()
+            kept = [batch.column(i).to_pylist() for i in layout.kept]
+            yield layout.block(
+                cells_of(path, header, batch, layout),
+                rows_from(path, start),
+                [text.strip() for text in labels],
+                kept or [list(range(start, start + batch.num_rows))],
+                wanted,
+            )
+            start += batch.num_rows
+        return start, True
+    except (pyarrow.ArrowException, TableError):
+        return start, False

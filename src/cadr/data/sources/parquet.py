@@ -1,0 +1,88 @@
+"""Tables in Parquet, through the `parquet` extra."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from cadr.data.pool import Pool
+from cadr.data.sources import table
+from cadr.data.sources.base import Block, Blocks, Kind, Options, PredictionDataError, Wanted
+from cadr.data.sources.labels import label_text
+from cadr.data.sources.parsing import Cells, TableError, arrow_cells, rows_from
+from cadr.data.sources.table import Part, cells_of, layout_of, places, table_pool
+from cadr.utils.optional_imports import optional_import
+from cadr.utils.text import reason
+
+NAME, LABELS_BESIDE = "a table", False
+KIND: Kind | None = "features"
+ROWS = 8192  # to predict on together
+
+
+def matches(path: Path) -> bool:
+    return path.suffix.lower() in (".parquet", ".pq")
+
+
+def open_pool(path: Path, options: Options) -> Pool:
+    """A null label is missing."""
+    whole = _read(path, lambda parquet: parquet.read_table(path, memory_map=True))
+    header = [str(name) for name in whole.column_names]
+    at = places(path, header, options)
+
+    def parts() -> Iterator[Part]:
+        start = 0
+        for batch in whole.to_batches(max_chunksize=table.ROWS):
+            labels, *called = (list(map(label_text, batch.column(i).to_pylist())) for i in (at.label, *at.called))
+            cells: list[Cells] = []
+            for i in at.features:
+                found = arrow_cells(batch.column(i))
+                if found is None:
+                    raise TableError(
+                        f"{path}: column {header[i]!r} is {batch.column(i).type}; features must be numbers, dates "
+                        "or words, and what is no feature is left out with --ignore-columns"
+                    )
+                cells.append(found)
+            yield Part(labels, called[0] if called else [], cells, rows_from(path, start))
+            start += len(labels)
+
+    return table_pool(path, [header[i] for i in at.features], parts)
+
+
+def _read(path: Path, read: Callable[[Any], Any]) -> Any:
+    """What `read` makes of the file with Arrow's Parquet."""
+    pyarrow, parquet = (optional_import(name, f"reading {path}", "parquet") for name in ("pyarrow", "pyarrow.parquet"))
+    try:
+        return read(parquet)
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise TableError(f"{path} is not a Parquet file that can be read: {reason(error)}") from error
+
+
+def open_blocks(path: Path, wanted: Wanted, labels: Path | None) -> Blocks:
+    # Without these two a whole group of rows is read at once.
+    file = _read(path, lambda parquet: parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 16))
+    schema = file.schema_arrow
+    header = [str(name) for name in schema.names]
+    layout = layout_of(path, header, wanted)
+    if file.metadata.num_rows == 0:
+        raise PredictionDataError(f"{path} has no rows")
+
+    def blocks() -> Iterator[Block]:
+        start = 0
+        try:
+            for batch in file.iter_batches(batch_size=ROWS):
+                labels = [] if layout.label_at is None else batch.column(layout.label_at).to_pylist()
+                kept = [batch.column(i) for i in layout.kept]
+                yield layout.block(
+                    cells_of(path, header, batch, layout),
+                    rows_from(path, start),
+                    list(map(label_text, labels)),
+                    kept or [list(range(start, start + batch.num_rows))],
+                    wanted,
+                )
+                start += batch.num_rows
+        except (optional_import("pyarrow", f"reading {path}").ArrowException, OSError) as error:
+            raise TableError(f"{path} is damaged: {reason(error)}") from error
+
+    types = {header[i]: schema.field(i).type for i in layout.kept}
+    return Blocks(list(types) or ["row"], layout.label_at is not None, blocks(), types, not types)

@@ -1,0 +1,46 @@
+"""Pictures to predict on: a single file, or those of a folder, decoded some at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from cadr.data.pool import Pool
+from cadr.data.sources.base import Block, Blocks, Kind, Options, Wanted
+from cadr.data.sources.images import SUFFIXES, ImageError, Unreadable, check_readable, decode_readable
+from cadr.data.sources.labels import Names, names_of_texts
+from cadr.utils.text import shown
+
+NAME, LABELS_BESIDE = "a picture", False
+KIND: Kind | None = "image"
+TOGETHER = 512  # decoded at a time
+
+
+def matches(path: Path) -> bool:
+    return path.suffix.lower() in SUFFIXES
+
+
+def open_pool(path: Path, options: Options) -> Pool:
+    raise ImageError(f"{shown(path)} is a single picture; expected a folder of them")
+
+
+def open_blocks(path: Path, wanted: Wanted, labels: Path | None) -> Blocks:
+    return picture_blocks([path], [Path(path.name)], names_of_texts([""], wanted.class_names), wanted)
+
+
+def picture_blocks(files: list[Path], names: list[Path], called: Names, wanted: Wanted) -> Blocks:
+    """Files, what they are to be called, and their labels."""
+
+    def blocks() -> Iterator[Block]:
+        unreadable: Unreadable = []
+        for start in range(0, len(files), TOGETHER):
+            part = slice(start, start + TOGETHER)
+            examples, more = decode_readable(files[part], wanted.image_size)
+            unreadable += more
+            if unreadable:
+                continue  # all of them are named together, after which no prediction is kept
+            wanted.check(shown(files[start]), examples)
+            yield Block(examples, called[part], [[n.as_posix() for n in names[part]]])
+        check_readable(unreadable, len(files))
+
+    return Blocks(["file"], bool((called != "").any()), blocks(), {})

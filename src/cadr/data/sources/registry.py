@@ -1,0 +1,75 @@
+"""Every source of data: benchmarks by name, and the formats of people's own."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from cadr.data.benchmarks import BENCHMARKS, open_benchmark
+from cadr.data.pool import Pool
+from cadr.data.sources import csv_table, folder, npy, npz, parquet, picture
+from cadr.data.sources.arrays import array_blocks
+from cadr.data.sources.base import Blocks, Kind, Options, PredictionDataError, Source, Wanted
+from cadr.data.sources.images import resize_all
+from cadr.data.sources.labels import names_of_numbers
+from cadr.data.sources.more_labels import with_row_labels
+from cadr.data.sources.paths import check_kind, check_name
+from cadr.errors import DataError
+from cadr.utils.files import expand_home
+
+SOURCES: tuple[Source, ...] = (folder, picture, npy, npz, csv_table, parquet)
+_FILES = "a file that ends in .npz, .npy, .csv, .tsv or .parquet"
+
+
+def open_pool(spec: str | Path, options: Options, root: str | Path | None = None) -> Pool:
+    """A benchmark by its name, or data of somebody's own; `root` is where benchmarks lie."""
+    if spec in BENCHMARKS:
+        return _resized(open_benchmark(str(spec), root), options.image_size)
+    path, source = _found(spec, options.labels, DataError, f"a folder, or {_FILES}")
+    added = None if source.LABELS_BESIDE else options.labels
+    if added is not None and not added.exists():
+        raise DataError(f"{spec} holds its own labels, and {added}, which should add to them, is not there")
+    pool = _resized(source.open_pool(path, options), options.image_size)
+    return pool if added is None else with_row_labels(pool, path, added, options.label_column)
+
+
+def open_blocks(spec: str, wanted: Wanted, labels: Path | None = None, root: str | Path | None = None) -> Blocks:
+    """Anything that can be trained on, or a single picture, to predict on."""
+    if spec in BENCHMARKS:
+        pool = open_benchmark(spec, root)
+        names = names_of_numbers(pool.labels, pool.class_names, wanted.class_names)
+        return array_blocks(spec, pool.examples, names, wanted)
+    path, source = _found(spec, None, PredictionDataError, f"a folder, a picture, or {_FILES}")
+    if source.KIND not in (None, wanted.kind):
+        raise wanted.other_kind(f"{spec} is {source.NAME}")
+    if labels is not None and not source.LABELS_BESIDE:
+        own = f"{spec} holds its own labels" if source is not picture else f"{spec} is one picture"
+        raise PredictionDataError(f"{own}; --labels is for a folder of images or an .npy file")
+    return source.open_blocks(path, wanted, labels)
+
+
+def likely_kind(path: Path) -> Kind | None:
+    """What data hold, where that can be told by a look at them."""
+    source = next((source for source in SOURCES if source.matches(path)), None)
+    return None if source is None else source.KIND or npz.kind_by_header(path)
+
+
+def _found(spec: str | Path, labels: Path | None, error: type[DataError], expected: str) -> tuple[Path, Source]:
+    path = expand_home(spec)
+    if not path.exists():
+        raise error(f"{spec} is neither a file or folder nor a benchmark ({', '.join(BENCHMARKS)})")
+    for given in (path, labels):
+        if given is not None:
+            check_name(given)
+            check_kind(given)
+    for source in SOURCES:
+        if source.matches(path):
+            return path, source
+    raise error(f"{spec}: expected {expected}")
+
+
+def _resized(pool: Pool, size: int | None) -> Pool:
+    if size is None or pool.kind != "image" or pool.examples.shape[1:3] == (size, size):
+        return pool
+    test = None if pool.test_examples is None else resize_all(pool.test_examples, size)
+    return dataclasses.replace(pool, examples=resize_all(pool.examples, size), test_examples=test)
