@@ -9,7 +9,7 @@ from rich.console import Console
 from cadr.cli import terminal
 from cadr.training import loggers
 from cadr.training.loggers import Pace, follow
-from cadr.training.schedule import duration
+from cadr.utils.text import duration
 
 TIMING = {"seconds": 1.0, "steps_per_second": 4.0}
 RECORDS = [

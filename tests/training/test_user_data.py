@@ -16,8 +16,8 @@ from cadr.inference.predictor import Predictor
 from cadr.training import loop, train
 from cadr.training.device_data import Inputs
 from cadr.training.plan import SIZES, plan, sizes
-from cadr.training.schedule import duration
 from cadr.training.signature import InputSpec
+from cadr.utils.text import duration
 
 
 def blobs(n=120, labelled=40, seed=0):

@@ -16,6 +16,8 @@ from typing import Any
 
 import torch
 
+from cadr.utils.files import cache_folder
+
 _DIGEST = 32
 
 
@@ -24,7 +26,7 @@ def cached(name: str, make: Callable[[], bytes]) -> bytes:
 
     Nothing has to be there: without a folder that can be written, or with a damaged file in it, it is made again.
     """
-    folder = _folder()
+    folder = cache_folder()
     if folder is None:
         return make()
     path = folder / name
@@ -36,16 +38,6 @@ def cached(name: str, make: Callable[[], bytes]) -> bytes:
     with suppress(OSError):
         _write(path, sha256(made).digest() + made)
     return made
-
-
-def _folder() -> Path | None:
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if not base.is_absolute():
-        try:
-            base = Path.home() / ".cache"
-        except RuntimeError:  # a user without a home, as in some containers
-            return None
-    return base / "cadr"
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -8,9 +8,8 @@ from collections.abc import Generator
 from contextlib import AbstractContextManager, closing, nullcontext
 from typing import Any
 
-from cadr.training.schedule import duration
 from cadr.utils.progress import fancy
-from cadr.utils.text import printable
+from cadr.utils.text import duration, printable
 
 Record = dict[str, Any]
 EVALUATION_SECONDS = 2.0  # between plain lines about evaluations: a run of seconds makes a hundred of them

@@ -38,13 +38,14 @@ from cadr.training.record import Record
 from cadr.training.result import describe_run, result, summary
 from cadr.training.run_folder import RunFolder
 from cadr.training.saving import Saving
-from cadr.training.schedule import device_name, duration, evaluation_points, listed, rounded, scores, stopping_points
+from cadr.training.schedule import device_name, evaluation_points, listed, rounded, scores, stopping_points
 from cadr.training.self_training import Generations
 from cadr.training.signature import InputSpec
 from cadr.training.started import started
 from cadr.training.step import Step
 from cadr.training.watchdogs import Watch
 from cadr.utils.memory import freed_memory_kept
+from cadr.utils.text import duration
 
 CALIBRATION, RESULT = "calibration.json", "result.json"
 _WORTH_SAYING = 20.0  # seconds

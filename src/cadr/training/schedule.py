@@ -52,17 +52,3 @@ def rounded(value: float) -> float:
 def listed(values: Tensor) -> list[float | None]:
     """For JSON, which knows no nan: what is undefined is null."""
     return [None if value != value else rounded(value) for value in values.tolist()]
-
-
-def duration(seconds: float | None) -> str:
-    """3 s, 4 min 05 s, 2 h 30 min, 3 days 4 h."""
-    if seconds is None:
-        return "?"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    if whole < 100 * 3600:
-        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-    return f"{whole // 86400} days {whole % 86400 // 3600} h"

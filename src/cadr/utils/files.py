@@ -63,3 +63,14 @@ def expand_home(path: str | Path) -> Path:
         return Path(path).expanduser()
     except RuntimeError:
         return Path(path)
+
+
+def cache_folder() -> Path | None:
+    """Where is kept what takes long to make and can be made again; None where the user has no such place."""
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not base.is_absolute():
+        try:
+            base = Path.home() / ".cache"
+        except RuntimeError:  # a user without a home, as in some containers
+            return None
+    return base / "cadr"

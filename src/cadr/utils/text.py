@@ -49,3 +49,17 @@ def percent(value: float) -> str:
     if 0.0 < value < 0.1:
         return "< 0.1 %"
     return f"{value:.1f} %" if value >= 1.0 or value == 0.0 else f"{value:.2g} %"
+
+
+def duration(seconds: float | None) -> str:
+    """3 s, 4 min 05 s, 2 h 30 min, 3 days 4 h."""
+    if seconds is None:
+        return "?"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    if whole < 100 * 3600:
+        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+    return f"{whole // 86400} days {whole % 86400 // 3600} h"
