@@ -116,8 +116,11 @@ def check_readable(unreadable: Unreadable, total: int) -> None:
         )
 
 
-def decode(path: Path, size: int | None = None) -> NDArray[np.uint8]:
-    """One image, upright (EXIF orientation), as RGB on white; of an animation the first picture."""
+def decode(path: Path, size: int | None = None, least: int | None = None) -> NDArray[np.uint8]:
+    """One image, upright (EXIF orientation), as RGB on white; of an animation the first picture.
+
+    With a size it is squeezed to size × size. Where no side need be longer than `least`, it may come out smaller.
+    """
     try:
         with Image.open(path, formats=FORMATS) as image:
             if image.width * image.height > PIXEL_LIMIT:
@@ -125,8 +128,8 @@ def decode(path: Path, size: int | None = None) -> NDArray[np.uint8]:
                     f"{shown(path)} has {image.width}×{image.height} pixels, more than {PIXEL_LIMIT:,} in all; "
                     + SMALLER
                 )
-            if size is not None:  # JPEG alone can be decoded at a half, a quarter or an eighth of its size
-                image.draft(None, (DRAFT * size, DRAFT * size))
+            if size or least:  # JPEG alone can be decoded at a half, a quarter or an eighth of its size
+                image.draft(None, (DRAFT * (size or least or 1),) * 2)
             image.load()
             deep = image.mode == "I" and image.format != "TIFF"  # 16 bits, which Pillow keeps in 32
             upright = ImageOps.exif_transpose(image)
