@@ -1,5 +1,10 @@
 """Pictures that cannot be read: all of them are named in one sentence, and nothing is written."""
 
+import struct
+import subprocess
+import sys
+
+import numpy as np
 import pytest
 
 from cadr.cli.main import main
@@ -77,3 +82,44 @@ def test_predict_says_of_a_whole_block_that_it_cannot_be_read_not_that_its_size_
         path.write_bytes(b"")
     said = sentence(capsys, ["predict", str(squares), str(tmp_path / "new"), "--out", str(tmp_path / "p.csv")])
     assert "3 of 3 images cannot be read" in said
+
+
+def write_tiff(path, bands, size=8):
+    """An uncompressed TIFF of 16 bits and so many bands, as satellites' pictures are kept."""
+    pixels = np.random.default_rng(0).integers(0, 1 << 16, (size, size, bands)).astype("<u2").tobytes()
+    entries = [
+        (256, 4, 1, struct.pack("<I", size)),  # width
+        (257, 4, 1, struct.pack("<I", size)),
+        (258, 3, bands, struct.pack("<I", 8 + len(pixels))),  # bits of each band, at the end of the pixels
+        (259, 3, 1, struct.pack("<HH", 1, 0)),  # not compressed
+        (262, 3, 1, struct.pack("<HH", 1, 0)),
+        (273, 4, 1, struct.pack("<I", 8)),  # where the pixels are
+        (277, 3, 1, struct.pack("<HH", bands, 0)),
+        (278, 4, 1, struct.pack("<I", size)),
+        (279, 4, 1, struct.pack("<I", len(pixels))),
+    ]
+    bits = struct.pack(f"<{bands}H", *[16] * bands)
+    directory = struct.pack("<H", len(entries)) + b"".join(struct.pack("<HHI", *e[:3]) + e[3] for e in entries)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"II*\0" + struct.pack("<I", 8 + len(pixels) + len(bits)) + pixels + bits + directory + bytes(4))
+
+
+def test_bands_of_a_satellite_are_counted(tmp_path):
+    """In a process of its own: what a library logs comes on standard error only where nobody has set up logging."""
+    for i in range(30):
+        write_tiff(tmp_path / "sat" / "ab"[i % 2] / f"{i:02}.tif", bands=13)
+    command = [sys.executable, "-m", "cadr", "data", "show", str(tmp_path / "sat")]
+    found = subprocess.run(command, capture_output=True, text=True)
+    assert (found.returncode, found.stdout, found.stderr.count("\n")) == (2, "", 1)
+    assert "30 of 30 images cannot be read: " in found.stderr
+    assert "has 13 channels, expected 1 (grey), 3 (RGB) or 4 (with transparency); choose three" in found.stderr
+
+
+@pytest.mark.parametrize("end", [8, 60, 9000])
+def test_a_tiff_cut_short_has_no_channels_to_count(end, tmp_path, capsys):
+    write_images(tmp_path / "sat" / "b", 4)
+    write_images(tmp_path / "sat" / "a", 4)
+    write_tiff(tmp_path / "sat" / "a" / "0.tif", bands=13)
+    file = tmp_path / "sat" / "a" / "0.tif"
+    file.write_bytes(file.read_bytes()[:end][: -1 if end > 60 else None])
+    assert "cannot be decoded as an image" in sentence(capsys, ["data", "show", str(tmp_path / "sat")])

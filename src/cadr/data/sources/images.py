@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import struct
@@ -35,6 +36,9 @@ DECODING = (
     "upright by EXIF orientation, the upper 8 bits of 16, what is transparent on white, the first picture of an "
     "animation"
 )
+
+_SAMPLES_PER_PIXEL = 277  # a tag of TIFF
+logging.getLogger("PIL").addHandler(logging.NullHandler())  # what we say in one sentence it says for each file
 
 _DAMAGE = (OSError, SyntaxError, ValueError, TypeError, IndexError, KeyError, EOFError, struct.error, zlib.error)
 
@@ -141,6 +145,11 @@ def decode(path: Path, size: int | None = None, least: int | None = None) -> NDA
     except MemoryError as error:
         raise ImageError(f"{shown(path)} does not fit into memory") from error
     except _DAMAGE as error:
+        if isinstance(error, UnidentifiedImageError) and (channels := _tiff_channels(path)) not in (None, 1, 3):
+            raise ImageError(
+                f"{shown(path)} has {channels} channels, expected 1 (grey), 3 (RGB) or 4 (with transparency); choose "
+                "three and save them as RGB, or make a .npz of features of all of them"
+            ) from error
         mend = "save it as JPEG" if path.suffix.lower() in FOREIGN else "mend it"
         raise ImageError(
             f"{shown(path)} cannot be decoded as an image ({_damage(path, error)}); {mend} or take it away"
@@ -155,6 +164,18 @@ def _damage(path: Path, error: BaseException) -> str:
         if path.stat().st_size == 0:
             return "the file is empty"
     return f"it is none of {', '.join(FORMATS)}"
+
+
+def _tiff_channels(path: Path) -> int | None:
+    """Samples per pixel that a TIFF says it has, whether Pillow can read it or not."""
+    with suppress(OSError, struct.error, KeyError), path.open("rb") as file:
+        order = {b"II*\0": "<", b"MM\0*": ">"}[file.read(4)]
+        file.seek(struct.unpack(f"{order}I", file.read(4))[0])
+        (entries,) = struct.unpack(f"{order}H", file.read(2))
+        for tag, _, _, value in struct.iter_unpack(f"{order}HHI4s", file.read(12 * entries)):
+            if tag == _SAMPLES_PER_PIXEL:
+                return int(struct.unpack(f"{order}H", value[:2])[0])
+    return None
 
 
 def resize_all(images: NDArray[np.uint8], size: int | None) -> NDArray[np.uint8]:
