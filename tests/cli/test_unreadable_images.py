@@ -115,11 +115,11 @@ def test_bands_of_a_satellite_are_counted(tmp_path):
     assert "has 13 channels, expected 1 (grey), 3 (RGB) or 4 (with transparency); choose three" in found.stderr
 
 
-@pytest.mark.parametrize("end", [8, 60, 9000])
+@pytest.mark.parametrize("end", [2, 8, 60, 1700])
 def test_a_tiff_cut_short_has_no_channels_to_count(end, tmp_path, capsys):
     write_images(tmp_path / "sat" / "b", 4)
     write_images(tmp_path / "sat" / "a", 4)
     write_tiff(tmp_path / "sat" / "a" / "0.tif", bands=13)
     file = tmp_path / "sat" / "a" / "0.tif"
-    file.write_bytes(file.read_bytes()[:end][: -1 if end > 60 else None])
+    file.write_bytes(file.read_bytes()[:end])
     assert "cannot be decoded as an image" in sentence(capsys, ["data", "show", str(tmp_path / "sat")])

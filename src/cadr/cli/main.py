@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -64,7 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     make_writable()
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in arguments
-    with stopping_politely():
+    with stopping_politely(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"PIL\.")  # of each damaged file, which our own sentence names
         return _status([a for a in arguments if a != "--debug"], debug)
 
 
