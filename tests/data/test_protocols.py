@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cadr.data import protocols
 from cadr.data.protocols import prg_counts
 from cadr.errors import ProtocolError
 from tests.data.loose import PROTOCOLS
@@ -211,13 +210,6 @@ def test_within_a_class_every_row_is_as_likely():
         seen[select("mcar", labels, n=20, seed=seed).labelled] += 1
     assert abs(seen.mean() - 200) < 1e-9
     assert np.abs(seen - 200).max() < 5 * np.sqrt(2000 * 0.1 * 0.9)
-
-
-@pytest.mark.parametrize("name", PROTOCOLS)
-def test_functions_and_dataclasses_agree(name):
-    protocol = PROTOCOLS[name](**EVERY[name])
-    direct = getattr(protocols, name)(MIXED, 10, 1, **protocol.parameters())
-    assert fingerprint(direct) == fingerprint(protocol.select(MIXED, 10, 1))
 
 
 def test_parameters_have_one_type():
