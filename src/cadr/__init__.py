@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cadr import functional
+    from cadr.api import Run, diagnose, load, train
     from cadr.classifier import CADRClassifier
     from cadr.data import Pool, open_data
-    from cadr.diagnosis.diagnose import diagnose
     from cadr.errors import CadrError, CadrWarning
     from cadr.scoring import on_labelled
 
@@ -22,21 +22,27 @@ __all__ = [
     "CadrError",
     "CadrWarning",
     "Pool",
+    "Run",
     "__version__",
     "diagnose",
     "functional",
+    "load",
     "on_labelled",
     "open_data",
+    "train",
 ]
 
 _HOMES = {
     "CADRClassifier": "cadr.classifier",
+    "Run": "cadr.api",
     "CadrError": "cadr.errors",
     "CadrWarning": "cadr.errors",
     "Pool": "cadr.data",
-    "diagnose": "cadr.diagnosis.diagnose",
+    "diagnose": "cadr.api",
+    "load": "cadr.api",
     "on_labelled": "cadr.scoring",
     "open_data": "cadr.data",
+    "train": "cadr.api",
 }
 
 

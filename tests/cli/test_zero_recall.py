@@ -7,8 +7,8 @@ import pytest
 
 from cadr.cli.compare import show
 from cadr.cli.main import main
-from cadr.cli.train import summary
 from cadr.inference.accuracy_notes import zero_recall
+from cadr.inference.evaluation import summary
 
 SENTENCE = "In the geometric mean a recall of 0 counts as 0.25 %."
 RESULT = {

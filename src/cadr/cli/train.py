@@ -5,11 +5,10 @@ from __future__ import annotations
 import shlex
 from argparse import Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cadr.cli.main import Parser, Subparsers
-    from cadr.training.plan import Plan
 
 _DESCRIPTION = """\
 Train on half-labelled data, or on a benchmark whose labels a protocol takes away.
@@ -53,18 +52,11 @@ def run(namespace: Namespace) -> int:
     from cadr.cli.recipes import is_recipe
     from cadr.cli.run_flags import default_out, read_flat
     from cadr.config import Config
-    from cadr.inference.accuracy_notes import (
-        better_guess,
-        caution,
-        caution_about_guess,
-        examples_judged,
-        last_evaluation,
-    )
+    from cadr.inference.evaluation import closing_words
     from cadr.training import train
     from cadr.training.loggers import follow
     from cadr.training.plan import plan
     from cadr.training.result import quoted_of
-    from cadr.training.signature import InputSpec
 
     flat = read_flat(namespace)
     out = namespace.out or default_out(namespace.data, Config.from_dict(flat))
@@ -77,31 +69,13 @@ def run(namespace: Namespace) -> int:
     except KeyboardInterrupt:
         print(_stopped(out), flush=True)
         return INTERRUPTED
-    print(summary(result))
-    accuracy, last = quoted_of(result), last_evaluation(out)
-    if accuracy is not None and last is not None and better_guess(judged := last | {"accuracy": accuracy}):
-        print(caution_about_guess(judged, InputSpec.read(out).class_names))
-    if accuracy is not None and (words := caution(accuracy, examples_judged(out), result["evaluated_on"])):
-        print(words)
-    for line in _on_all_rows(planned, out):
+    for line in closing_words(out, planned.config, planned.pool, planned.diagnosis):
         print(line)
     run_folder = shlex.quote(str(out))  # to be copied into a shell
-    evaluate = "" if accuracy is None else f"cadr evaluate {run_folder} (every class), "
+    evaluate = "" if quoted_of(result) is None else f"cadr evaluate {run_folder} (every class), "
     print(f"Next: {evaluate}cadr report {run_folder} (a page to look at),")
     print(f"      cadr predict {run_folder} DATA --out predictions.csv")
     return 0
-
-
-def _on_all_rows(planned: Plan, out: Path) -> list[str]:
-    """What the labels of somebody's own data say of all rows, which those held out do not show."""
-    from cadr.inference.accuracy_notes import last_evaluation
-    from cadr.inference.evaluation import UserLabels
-    from cadr.inference.predictor import Predictor
-
-    labels = UserLabels.of(planned.config, planned.pool, planned.diagnosis)
-    if labels is None:
-        return []
-    return labels.words(Predictor.load(out, device=planned.config.training.device), last_evaluation(out))
 
 
 def _stopped(out: Path) -> str:
@@ -122,18 +96,3 @@ def _check_free(out: Path) -> None:
         other = next((name for name in names if name != ours), None)
         if other is not None:
             raise ConfigError(f"{out} holds other things, such as {other}; name a new folder for the run with --out")
-
-
-def summary(result: dict[str, Any]) -> str:
-    """The headline of a finished run; of a benchmark with the numbers it could be mistaken for beside it."""
-    from cadr.inference.accuracy_notes import over_classes, zero_recall
-    from cadr.training.result import quoted_of
-
-    accuracy = quoted_of(result)
-    if accuracy is None:
-        return "Trained; there was no test set to be judged on."
-    where = "" if result["evaluated_on"] != "validation" else " on the labels held out"
-    others = f" (median of the last 10 evaluations; last {result['last']:.2f}, best {result['best']:.2f})"
-    others = "" if result["split_sha256"] is None else others
-    mean = f"geometric mean over {over_classes(result['recall'])} {result['gm']:.2f} %"
-    return f"Accuracy{where} {accuracy:.2f} %{others}, {mean}. {zero_recall(result['recall'])}".rstrip()

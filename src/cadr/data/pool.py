@@ -12,10 +12,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cadr.data.description import describe
+from cadr.data.description import class_table, describe, headline
 from cadr.data.sources.columns import Column
 from cadr.errors import DataError
-from cadr.utils.text import listed
+from cadr.utils.text import html_table, listed
 
 MISSING = -1
 CHUNK = 1 << 22  # bytes looked at together, so that a memory-mapped array of any size is checked in little memory
@@ -25,7 +25,7 @@ STRETCHES = 64  # few enough for a disk that has to seek each of them
 STRETCH = 1 << 18  # bytes
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Pool:
     """Examples with labels, where −1 means *missing*.
 
@@ -98,6 +98,12 @@ class Pool:
     def contents(self) -> str:
         """A hash of pixels or features, and of what is tested on. Of large arrays it reads a part alone."""
         return contents_hash(self.examples, self.test_examples, self.test_labels)
+
+    def __repr__(self) -> str:
+        return f"Pool({headline(self)})"
+
+    def _repr_html_(self) -> str:
+        return html_table(*class_table(self), headline(self))
 
     def describe(self) -> str:
         """What is there, as a table with bars."""

@@ -52,7 +52,7 @@ class Pair(NamedTuple):
         return _propensity(self.most) / _propensity(self.least)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Diagnosis:
     """How biased the labels of a data set are. `verdict` first; `str()` shows everything."""
 
@@ -208,6 +208,14 @@ class Diagnosis:
         from cadr.diagnosis.text import as_text
 
         return as_text(self)
+
+    def __repr__(self) -> str:
+        return f"Diagnosis({self.name}: {self.verdict})"
+
+    def _repr_html_(self) -> str:
+        from cadr.diagnosis.text import as_html
+
+        return as_html(self)
 
 
 def _propensity(c: ClassDiagnosis) -> float:

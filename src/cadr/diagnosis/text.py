@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from html import escape
 
 from cadr.data.description import bar
 from cadr.diagnosis.result import CAVEAT, ENOUGH, ClassDiagnosis, Diagnosis
-from cadr.utils.text import percent
+from cadr.utils.text import html_table, percent, printable
 
 NOTHING = "–"
 
@@ -17,6 +18,12 @@ def as_text(diagnosis: Diagnosis) -> str:
     header, rows = class_table(diagnosis)
     parts = [diagnosis.verdict, _aligned([header, *rows]), *chart(diagnosis), "\n".join(closing(diagnosis))]
     return "\n\n".join(parts)
+
+
+def as_html(diagnosis: Diagnosis) -> str:
+    """Verdict, classes and warnings, for a notebook."""
+    below = "".join(f"<p>{escape(printable(line))}</p>" for line in closing(diagnosis))
+    return html_table(*class_table(diagnosis), diagnosis.verdict) + below
 
 
 def finding(d: Diagnosis) -> str:

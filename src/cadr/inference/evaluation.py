@@ -16,15 +16,26 @@ from cadr.data.pool import Pool, spread, unlabelled
 from cadr.diagnosis.contradictions import Outside, classes_outside, outside
 from cadr.diagnosis.result import Diagnosis
 from cadr.errors import CadrError, CheckpointError, DataError
-from cadr.inference.accuracy_notes import over_classes, weighted_accuracy
+from cadr.inference.accuracy_notes import (
+    better_guess,
+    caution,
+    caution_about_guess,
+    examples_judged,
+    last_evaluation,
+    over_classes,
+    weighted_accuracy,
+    zero_recall,
+)
 from cadr.inference.predictor import Predictor, trained
 from cadr.training.device_data import Inputs
 from cadr.training.network import evaluate, is_half
 from cadr.training.plan import is_own, open_source
 from cadr.training.prepare import Prepared, check_same_data, restore
 from cadr.training.record import Record
+from cadr.training.result import quoted_of, result
 from cadr.training.run_folder import RunFolder
 from cadr.training.schedule import scores
+from cadr.training.signature import InputSpec
 from cadr.training.target import diagnosed_target
 from cadr.utils.memory import kept_from_the_second
 from cadr.utils.text import counted
@@ -75,6 +86,42 @@ def averaged(prepared: Prepared, tensors: dict[str, Any]) -> nn.Module:
     except RuntimeError:
         raise CheckpointError("The checkpoint is of another model than the one given.") from None
     return prepared.model.to(prepared.device).eval()
+
+
+def closing_words(
+    out: Path,
+    config: Config,
+    pool: Pool | None = None,
+    diagnosis: Diagnosis | None = None,
+    predictor: Predictor | None = None,
+) -> list[str]:
+    """What a finished run came to, and what to know before believing it, a sentence or two a line.
+
+    `pool`, `diagnosis` and `predictor` are given where they are there already.
+    """
+    found = result(out)
+    accuracy, last = quoted_of(found), last_evaluation(out)
+    words = [summary(found)]
+    if accuracy is not None and last is not None and better_guess(judged := last | {"accuracy": accuracy}):
+        words.append(caution_about_guess(judged, InputSpec.read(out).class_names))
+    if accuracy is not None:
+        words.append(caution(accuracy, examples_judged(out), found["evaluated_on"]))
+    labels = UserLabels.of(config, pool, diagnosis)
+    if labels is not None:
+        words += labels.words(predictor or Predictor.load(out, device=config.training.device), last)
+    return [*filter(None, words)]
+
+
+def summary(result: dict[str, Any]) -> str:
+    """The headline of a finished run; of a benchmark with the numbers it could be mistaken for beside it."""
+    accuracy = quoted_of(result)
+    if accuracy is None:
+        return "Trained; there was no test set to be judged on."
+    where = "" if result["evaluated_on"] != "validation" else " on the labels held out"
+    others = f" (median of the last 10 evaluations; last {result['last']:.2f}, best {result['best']:.2f})"
+    others = "" if result["split_sha256"] is None else others
+    mean = f"geometric mean over {over_classes(result['recall'])} {result['gm']:.2f} %"
+    return f"Accuracy{where} {accuracy:.2f} %{others}, {mean}. {zero_recall(result['recall'])}".rstrip()
 
 
 @dataclass(frozen=True, eq=False)

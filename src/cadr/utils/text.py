@@ -5,6 +5,8 @@ Such messages can quote the file itself, at any length and with any control char
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from html import escape
 from pathlib import Path
 from unicodedata import bidirectional, category
 
@@ -63,3 +65,14 @@ def duration(seconds: float | None) -> str:
     if whole < 100 * 3600:
         return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
     return f"{whole // 86400} days {whole % 86400 // 3600} h"
+
+
+def html_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str) -> str:
+    """A title and a small table for a notebook; every text is shown as it stands."""
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(printable(cell))}</{tag}>" for cell in cells) + "</tr>"
+
+    body = "".join(line(row, "td") for row in rows)
+    table = f"<table><thead>{line(columns, 'th')}</thead><tbody>{body}</tbody></table>" if body else ""
+    return f"<p><b>{escape(printable(title))}</b></p>{table}"
