@@ -79,14 +79,35 @@ def test_names_go_back_to_their_clouds(names):
     assert bool(pairs) == (names != (0, 1, 2, 3))
 
 
-def test_exchanges_lead_to_the_best_names():
-    """With noise small against the evidence, pair after pair ends where trying all permutations does."""
+def test_three_names_go_round_where_no_exchange_of_two_gains():
+    fit = 4.0 * torch.eye(4, dtype=torch.float64)
+    fit[0, 1] = fit[1, 2] = fit[2, 0] = 6.0  # gains 6 in all; any two of them lose 2
+    outputs, pairs = exchanged(fit, labels=4)
+    assert outputs.tolist() == [1, 2, 0, 3]
+    assert pairs == [(0, 1), (1, 2)]
+    fit[0, 1] = fit[1, 2] = fit[2, 0] = 4.4  # gains 1.2, and should gain 1.5
+    assert exchanged(fit, labels=4)[1] == []
+
+
+def test_the_best_cycle_comes_first():
+    fit = 3.0 * torch.eye(5, dtype=torch.float64)
+    fit[0, 1] = fit[1, 0] = 5.0
+    fit[2, 3] = fit[3, 4] = fit[4, 2] = 9.0
+    assert exchanged(fit, labels=5)[1] == [(2, 3), (3, 4), (0, 1)]
+
+
+@pytest.mark.parametrize("noise", [0.0, 3.0])
+def test_exchanges_lead_to_the_best_names(noise):
+    """As trying all permutations does, where every name that moves costs a half."""
     generator = torch.Generator().manual_seed(2)
     for _ in range(50):
         right = torch.randperm(5, generator=generator)
         fit = torch.randn(5, 5, generator=generator, dtype=torch.float64)
-        fit[torch.arange(5), right] += 20.0
-        sums = {order: sum(float(fit[y, c]) for y, c in enumerate(order)) for order in itertools.permutations(range(5))}
+        fit[torch.arange(5), right] += 20.0 if noise == 0.0 else noise
+        sums = {
+            order: sum(float(fit[y, c]) - 0.5 * (y != c) for y, c in enumerate(order))
+            for order in itertools.permutations(range(5))
+        }
         fit_known = fit.clone()
         outputs, pairs = exchanged(fit_known, labels=-1000)
         assert tuple(outputs.tolist()) == max(sums, key=sums.__getitem__)

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 from cadr.estimate.aipw import class_propensity, class_weights, effective_sample_size
@@ -111,56 +113,34 @@ def calibrate(logits: Tensor, labels: Tensor, labelled_counts: Tensor, prior: Te
 def fit(logits: Tensor, labels: Tensor, direction: Tensor, weights: Tensor) -> tuple[float, float]:
     """(s, α) of the highest posterior density in (log s, α), or (1, 0) where the labels hardly prefer it to that.
 
-    α stays between none and all of the labelling bias: beyond them it would fit noise. By scoring, which is Newton's
-    method with the expected Hessian. The weights are scaled to the number of equally weighted labels that would be as
-    informative.
+    α stays between none and all of the labelling bias: beyond them it would fit noise. The weights are scaled to the
+    number of equally weighted labels that would be as informative.
     """
+    from scipy.optimize import minimize
+
     weights = weights * effective_sample_size(weights) / weights.sum()
     features = torch.stack((logits, direction.expand_as(logits)))  # (2, n, C): the calibrated logits are linear in them
     at_label = features.gather(2, labels.expand(2, -1).unsqueeze(2)).squeeze(2)  # (2, n)
-    unchanged = torch.zeros(2, dtype=logits.dtype)
 
-    def coefficients(theta: Tensor) -> Tensor:
-        return torch.stack((theta[0].exp(), theta[1]))
+    def log_likelihood(theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """By (log s, α), with its gradient."""
+        slope, share = float(np.exp(theta[0])), float(theta[1])
+        calibrated = slope * features[0] + share * features[1]
+        each = slope * at_label[0] + share * at_label[1] - calibrated.logsumexp(1)
+        surplus = at_label - (calibrated.softmax(1) * features).sum(2)
+        by_slope, by_share = (surplus @ weights).tolist()
+        return float(weights @ each), np.array([slope * by_slope, by_share])
 
-    def log_likelihood(theta: Tensor) -> Tensor:
-        by = coefficients(theta)
-        each = torch.tensordot(by, at_label, 1) - torch.tensordot(by, features, 1).logsumexp(1)
-        total: Tensor = (weights * each).sum()
-        return total
+    def objective(theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        value, gradient = log_likelihood(theta)
+        return 0.5 * _PRECISION * float(theta @ theta) - value, _PRECISION * theta - gradient
 
-    def objective(theta: Tensor) -> Tensor:
-        return 0.5 * _PRECISION * (theta**2).sum() - log_likelihood(theta)
-
-    def optimum(theta: Tensor, free: Tensor) -> Tensor:
-        """From `theta` on, over those of the two that are free (1, else 0)."""
-        value = objective(theta)
-        for _ in range(100):
-            p = torch.tensordot(coefficients(theta), features, 1).softmax(1)  # (n, C)
-            mean = (p * features).sum(2)  # (2, n)
-            chain = torch.stack((theta[0].exp(), torch.ones_like(theta[1])))  # of s and α by log s and α
-            gradient = _PRECISION * theta + chain * ((mean - at_label) * weights).sum(1)
-            spread = (chain * free).view(2, 1, 1) * (features - mean.unsqueeze(2))
-            expected = torch.einsum("n,nc,anc,bnc->ab", weights, p, spread, spread)
-            move = torch.linalg.solve(_PRECISION * torch.eye(2, dtype=theta.dtype) + expected, gradient * free)
-            size = 1.0
-            while size > 1e-8 and (new := objective(theta - size * move)) > value:
-                size /= 2
-            if size <= 1e-8:
-                break
-            theta, value = theta - size * move, new
-            if float(move.abs().max()) < 1e-10:
-                break
-        return theta
-
-    theta = optimum(unchanged, torch.ones_like(unchanged))
-    if not 0.0 <= theta[1] <= 1.0:  # then the best within the bounds is at the one that was crossed
-        at_bound = torch.stack((theta[0], theta[1].clamp(0.0, 1.0)))
-        theta = optimum(at_bound, torch.tensor([1.0, 0.0], dtype=theta.dtype))
-    if log_likelihood(theta) - log_likelihood(unchanged) < _LEAST_GAIN:
-        theta = unchanged
-    slope, share = coefficients(theta).tolist()
-    return slope, share
+    unchanged, bounds = np.zeros(2), [(None, None), (0.0, 1.0)]
+    ends = {"gtol": 1e-10, "ftol": 1e-16}
+    theta = minimize(objective, unchanged, jac=True, method="L-BFGS-B", bounds=bounds, options=ends).x
+    if log_likelihood(theta)[0] - log_likelihood(unchanged)[0] < _LEAST_GAIN:
+        return 1.0, 0.0
+    return float(np.exp(theta[0])), float(theta[1])
 
 
 def calibration_error(probabilities: Tensor, labels: Tensor, weights: Tensor, bins: int = BINS) -> float:

@@ -9,22 +9,28 @@ over all,
     L(y, c) = Σ_{i: y_i = y} log (v_ic + ε)/(q_c + ε),        v_i = the mean of p_j over the neighbours of i,
 
 is how well the name y fits output c; where there are features of several layers, the mean over them, for what one layer
-says of one or two examples is noisy. Two names are exchanged where that makes the sum of all L(y, output of y) larger,
-by more than 1; unless that sum is so small that the model cannot be said to know names at all.
+says of one or two examples is noisy. Of all ways to give the outputs names, that with the largest sum of all
+L(y, output of y) is taken, less 1/2 for every name that moves: two names are exchanged where that gains more than 1. If
+the sum is so small that the model cannot be said to know names at all, none moves.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 _PART = 1 / 50  # of a class of average size: how many neighbours an example is judged by
 _FEWEST = 5  # neighbours
 _FLOOR = 0.01  # ε: no single example says more than log 100
-_LEAST = 1.0  # what an exchange must gain: right names lose several, and noise gains tenths where classes are young
+_LEAST = (
+    1.0  # what an exchange of two must gain: right names lose several, and noise gains tenths where classes are young
+)
 _KNOWN = math.log(2)  # a label: names that are borne around their labelled examples twice as often as anywhere
 _CHUNK = 1000  # labelled examples whose distances are held at a time
 
@@ -65,23 +71,34 @@ def against_all(votes: Tensor, predicted: Tensor) -> Tensor:
 
 
 def exchanged(fit: Tensor, labels: int) -> tuple[Tensor, list[tuple[int, int]]]:
-    """(C,) the output that should bear each name, and the pairs that were exchanged to get there, best first.
+    """(C,) the output that should bear each name, and pairs to exchange one after another to get there, best first.
 
     `labels` is the number of labelled examples that `fit` is a sum over.
     """
-    outputs, pairs = torch.arange(len(fit)), list[tuple[int, int]]()
-    while True:
-        now = fit[:, outputs]  # of name y and the output that bears name z
-        kept = now.diagonal()
-        gain = (now + now.T - kept[:, None] - kept[None, :]).triu(1)
-        one, other = divmod(int(gain.argmax()), len(fit))
-        if not gain[one, other] > _LEAST:  # nor where it is not a number
-            break
-        outputs[[one, other]] = outputs[[other, one]]
-        pairs.append((one, other))
-    if kept.sum() < _KNOWN * labels:
-        return torch.arange(len(fit)), []
-    return outputs, pairs
+    from scipy.optimize import linear_sum_assignment
+
+    classes, values = torch.arange(len(fit)), fit.double().cpu().numpy()
+    if not np.isfinite(values).all():
+        return classes, []
+    moved = 1.0 - np.eye(len(fit))
+    outputs = linear_sum_assignment(values - _LEAST / 2 * moved, maximize=True)[1]
+    if values[classes, outputs].sum() < _KNOWN * labels:
+        return classes, []
+    return torch.from_numpy(outputs), _exchanges(values, outputs.tolist())
+
+
+def _exchanges(fit: NDArray[np.float64], outputs: list[int]) -> list[tuple[int, int]]:
+    """Pairs that lead there, those of a cycle of names after one another, and the cycle that gains most first."""
+    found, left = [], set(range(len(outputs)))
+    while left:
+        cycle = [min(left)]
+        while outputs[cycle[-1]] != cycle[0]:
+            cycle.append(outputs[cycle[-1]])
+        left -= set(cycle)
+        # y bears what z bore, z what followed it, and so on: each exchange puts one name right for good
+        gain = sum(fit[y, outputs[y]] - fit[y, y] for y in cycle)
+        found.append((gain, [(min(pair), max(pair)) for pair in pairwise(cycle)]))
+    return [pair for _, pairs in sorted(found, key=lambda each: -each[0]) for pair in pairs]
 
 
 def _unit(rows: Tensor) -> Tensor:

@@ -1,6 +1,10 @@
 """Columns of a table as features: numbers as they are, dates in days, gaps filled and marked, a 0 or 1 for a word.
 
 Dates and times are those of ISO 8601. What may mean another day elsewhere, as 03/04/2025, is no date.
+
+scikit-learn's OneHotEncoder and SimpleImputer give the same features, which a test compares. They are not used here
+because they are stored as pickles: to rebuild fitted ones from JSON takes their private attributes and more lines than
+`encode` has. What is long, and what they leave to others, is to tell what a cell means.
 """
 
 from __future__ import annotations
