@@ -56,7 +56,10 @@ def test_a_mistyped_flag_names_the_help_that_lists_it(capsys):
     with pytest.raises(SystemExit) as ended:
         main(["train", "digits", "--lables", "x"])
     assert ended.value.code == 2
-    assert capsys.readouterr().err == "cadr train: unrecognized arguments: --lables x; see cadr train --help\n"
+    assert (
+        capsys.readouterr().err
+        == "cadr train: unrecognized arguments: --lables x (did you mean --labels?); see cadr train --help\n"
+    )
 
 
 @pytest.mark.parametrize(

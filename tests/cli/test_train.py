@@ -203,7 +203,10 @@ def test_own_data_need_no_protocol(tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["digits", "--algorithm", "fixmach"], "--algorithm: expected one of supervised"),
+        (["digits", "--algorithm", "fixmach"], "--algorithm: there is no 'fixmach', did you mean fixmatch?"),
+        (["digits", "--algorithm", "cap-cai"], "--algorithm: there is no 'cap-cai', did you mean cap_cai?"),
+        (["digits", "--algorithm", "quux"], "--algorithm: expected one of supervised"),
+        (["digits", "--step", "9"], "unrecognized arguments: --step 9 (did you mean --steps?)"),
         (["digits", "--protocol", "mcar", "--gamma", "3"], "unrecognized arguments: --gamma 3"),
         (["digits", "--steps", "many"], "--steps: expected a whole number, got 'many'"),
         (["digits", "--steps", "0", "--protocol", "mcar"], "steps must be at least 1"),

@@ -25,7 +25,10 @@ def test_all_right_is_not_certain():
     found = weighted(evaluation((9, 2), (9, 2)), [0.1, 0.01])
     assert found is not None
     assert found.accuracy == 100.0
-    assert found.low < 100 * (1 - 46 / 289) < found.high
+    assert found.low < 100 * (1 - 46 / 289) < found.high == 100
+    wrong = weighted(evaluation((0, 0), (9, 2)), [0.1, 0.01])
+    assert wrong is not None
+    assert wrong.low == 0 < wrong.high
 
 
 def test_uncertain_propensities_widen_it():

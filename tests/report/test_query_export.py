@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from cadr.cli.main import main
 from cadr.data import open_data
@@ -175,13 +176,36 @@ def test_where_nothing_is_to_be_labelled_no_table_is_written(squares, tmp_path, 
     assert not (tmp_path / "ask.csv").exists()
 
 
+def test_several_runs_ask_together(squares, tmp_path, capsys):
+    """For what the mean of their predictions is least sure of."""
+    flags = ["--labels", str(squares.parent / "labels.csv"), *own_runs.TINY, "--seed", "5", "--validation", "0.2"]
+    assert main(["train", str(squares.parent / "squares"), *flags, "--out", str(tmp_path / "other")]) == 0
+    runs, found = [squares, tmp_path / "other"], []
+    for i, chosen in enumerate([runs[:1], runs[1:], runs]):
+        outs = ["--out", str(tmp_path / "page.html"), "--to-label", str(tmp_path / f"{i}.csv"), "--device", "cpu"]
+        assert main(["report", *map(str, chosen), *outs]) == 0
+        table = own_runs.read_csv(tmp_path / f"{i}.csv")
+        light = [float(line["probability" if line["guess"] == "light" else "probability_2"]) for line in table]
+        found.append(dict(zip((line["file"] for line in table), light, strict=True)))
+    shared = sorted(found[0].keys() & found[1].keys() & found[2].keys())
+    assert len(shared) > 10
+    for file in shared:
+        assert found[2][file] == pytest.approx((found[0][file] + found[1][file]) / 2, abs=2e-4)
+
+
 def test_what_cannot_be_asked_is_one_sentence(squares, tmp_path, capsys):
-    two = ["report", str(squares), str(own_runs.image_run(tmp_path)), "--to-label", str(tmp_path / "ask.csv")]
+    other = own_runs.write_images(tmp_path / "squares", 40)
+    Image.fromarray(255 - other[20]).save(tmp_path / "squares" / "020.png")
+    (tmp_path / "labels.csv").write_text((squares.parent / "labels.csv").read_text())
+    arguments = ["--labels", str(tmp_path / "labels.csv"), *own_runs.TINY, "--out", str(tmp_path / "run")]
+    assert main(["train", str(tmp_path / "squares"), *arguments]) == 0
+    two = ["report", str(squares), str(tmp_path / "run"), "--to-label", str(tmp_path / "ask.csv")]
     assert main([*two, "--out", str(tmp_path / "page.html")]) == 2
-    assert "name one run, not 2" in capsys.readouterr().err
+    assert "can be asked of one run, or of several on the same data and labels." in capsys.readouterr().err
+    assert (tmp_path / "page.html").exists()
     (tmp_path / "squares").rename(tmp_path / "moved")
     assert report(tmp_path / "run", tmp_path / "page.html", tmp_path / "ask.csv") == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"cadr: {tmp_path / 'ask.csv'} is not written. The data or the model of run")
+    assert f"but {tmp_path / 'ask.csv'} is not. The data or the model of run" in error
     assert error.count("\n") == 1
     assert not (tmp_path / "ask.csv").exists()

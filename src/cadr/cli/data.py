@@ -88,7 +88,9 @@ def _add_protocol_flags(parser: Parser, arguments: list[str]) -> None:
     first.add_argument("--protocol", default=DEFAULT_PROTOCOL)
     name = first.parse_known_args(arguments)[0].protocol
     if name not in PROTOCOLS:
-        raise ProtocolError(f"--protocol: expected one of {', '.join(PROTOCOLS)}, got {name!r}")
+        from cadr.utils.options import unknown_choice
+
+        raise ProtocolError(f"--protocol: {unknown_choice(name, PROTOCOLS)}")
     described = (PROTOCOLS[name].__doc__ or "").splitlines()[0]
     add_flags(parser.add_argument_group(f"protocol {name}", described), PROTOCOLS[name])
 
@@ -144,7 +146,9 @@ def _check_benchmark(name: str) -> None:
     from cadr.data import BENCHMARKS
 
     if name not in BENCHMARKS:
-        raise DataError(f"there is no benchmark {name!r}; expected one of {', '.join(BENCHMARKS)}")
+        from cadr.utils.options import unknown_choice
+
+        raise DataError(unknown_choice(name, BENCHMARKS, "benchmark "))
 
 
 def _show(pool: Pool) -> None:

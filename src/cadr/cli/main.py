@@ -11,6 +11,7 @@ import importlib
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from cadr.cli.terminal import complain, make_writable, silence, stopping_politely
@@ -105,7 +106,7 @@ def _carry_out(arguments: list[str]) -> int:
     command = next((a for a in arguments if a in COMMANDS), None)
     if unknown:
         top.prog = f"cadr {command}" if command else top.prog  # whose help lists what there is
-        top.error(f"unrecognized arguments: {' '.join(unknown)}")
+        top.error(f"unrecognized arguments: {' '.join(unknown)}{_meant(top, command, unknown)}")
     if not hasattr(namespace, "run"):
         top.print_help()
         return 2
@@ -119,6 +120,17 @@ def _carry_out(arguments: list[str]) -> int:
             "stopped, as nobody reads the output any more; the same command continues a run or a comparison"
         ) from None
     return status
+
+
+def _meant(top: Parser, command: str | None, unknown: Sequence[str]) -> str:
+    """The flag that was most likely meant by the first unknown one."""
+    subparsers = next((a for a in top._actions if isinstance(a, argparse._SubParsersAction)), None)
+    if command is None or subparsers is None:
+        return ""
+    flags = [flag for action in subparsers.choices[command]._actions for flag in action.option_strings]
+    wrong = next((word.partition("=")[0] for word in unknown if word.startswith("--")), "")
+    near = get_close_matches(wrong, flags, n=1)
+    return f" (did you mean {near[0]}?)" if near else ""
 
 
 def _sentence(error: Exception) -> str:

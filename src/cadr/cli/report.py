@@ -36,8 +36,8 @@ def add(subparsers: Subparsers) -> None:
         "--to-label",
         type=Path,
         metavar="FILE",
-        help="also write the unlabelled examples that the model is least sure of, as a CSV to fill in: their labels "
-        "make it better soonest",
+        help="also write the unlabelled examples that the model, or the mean of several, is least sure of, as a CSV to "
+        "fill in: their labels make it better soonest",
     )
     parser.set_defaults(run=run)
 

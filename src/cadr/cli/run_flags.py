@@ -20,6 +20,7 @@ from cadr.cli.recipes import is_recipe, read_recipe
 from cadr.config import CHOICES, FIXED, Config, name_of
 from cadr.data.sources.registry import likely_kind
 from cadr.errors import ConfigError
+from cadr.utils.options import unknown_choice
 
 ALGORITHM = "cadr"
 _ORDER = ("algorithm", "protocol", "model", "views", "source", "optimiser", "training")
@@ -57,7 +58,7 @@ def choose(arguments: list[str]) -> Choice:
     chosen = vars(first.parse_known_args(arguments)[0])
     for part, name in chosen.items():
         if name not in CHOICES[part]:
-            raise ConfigError(f"--{part}: expected one of {', '.join(CHOICES[part])}, got {name!r}")
+            raise ConfigError(f"--{part}: {unknown_choice(name, CHOICES[part])}")
     spec = next((a for a in arguments if is_recipe(a)), None)
     recipe = read_recipe(spec) if spec else {}
     _check_available(recipe, chosen, spec)

@@ -213,7 +213,7 @@ def weighted_interval(
     recall = random.beta(right + 0.5, wrong + 0.5, draws)
     weight = judged / np.array(propensity) * np.exp(np.array(deviations) * random.normal(size=draws))
     low, high = np.quantile((weight * recall).sum(1) / weight.sum(1), (0.025, 0.975))
-    return 100 * float(low), 100 * float(high)
+    return 100 * float(low if right.any() else 0.0), 100 * float(high if wrong.any() else 1.0)
 
 
 def weighted_in_words(evaluation: Record, found: Weighted, of: str = "") -> str:

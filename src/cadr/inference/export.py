@@ -30,7 +30,7 @@ from cadr.inference.model_card import model_card
 from cadr.inference.predictor import Predictor
 from cadr.utils.files import atomic_write
 from cadr.utils.optional_imports import optional_import
-from cadr.utils.options import NUMBER
+from cadr.utils.options import NUMBER, unknown_choice
 
 TOLERANCE = 1e-4  # of a probability, between PyTorch and an exported model
 _EXAMPLES = 5  # on which they are compared
@@ -75,7 +75,7 @@ def export_run(
     """Write the run in folder `run` to the folder `out`; the model card is always written. Returns the files."""
     unknown = [name for name in formats if name not in FORMATS]
     if unknown:
-        raise ConfigError(f"There is no format {unknown[0]!r}; there are {', '.join(FORMATS)}.")
+        raise ConfigError(f"formats: {unknown_choice(unknown[0], FORMATS)}")
     predictor, out = Predictor.load(run, model, "cpu"), Path(out)
     out.mkdir(parents=True, exist_ok=True)
     files = [file for name in formats for file in FORMATS[name](predictor, out)]

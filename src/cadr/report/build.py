@@ -11,7 +11,7 @@ from typing import Any
 from torch import nn
 
 from cadr.config import CHOICES
-from cadr.data.pool import Pool
+from cadr.data.pool import Pool, contents_hash
 from cadr.errors import CadrError, ConfigError, DataError
 from cadr.inference.overwrite_guard import check_not_overwritten
 from cadr.report.examples import named, worth_labelling
@@ -19,7 +19,7 @@ from cadr.report.label_errors import doubts
 from cadr.report.labels import Labels, labels_of
 from cadr.report.model_outputs import Look, look
 from cadr.report.notes import notes
-from cadr.report.query_export import check_free, write_to_label
+from cadr.report.query_export import check_free, together, write_to_label
 from cadr.report.runs import Run, clean, command, read_runs, settings
 from cadr.report.sections import (
     Classes,
@@ -65,14 +65,13 @@ def write_report(
     """Write the report on `runs` to the file `out`; what had to be left out, or is to be known, comes back in words.
 
     `pool` and `model` are for runs that were trained on a pool or a network of your own. At most `rows` unlabelled
-    examples are looked at. Those that the model of a single run is least sure of are written to the table `to_label`.
+    examples are looked at. Those that the model is least sure of, or the mean of several, are written to the table
+    `to_label`.
     """
     if not runs:
         raise ConfigError("a report needs at least one run; name the folder of one")
     if rows < 0:
         raise ConfigError(f"rows must be at least 0, got {rows}")
-    if to_label is not None and len(runs) > 1:
-        raise ConfigError(f"what to label differs from run to run; name one run, not {len(runs)}")
     read = read_runs([Path(run) for run in runs])
     other = next((run for run in read if run.spec.class_names != read[0].spec.class_names), None)
     if other is not None:
@@ -90,18 +89,20 @@ def write_report(
     for path in written:
         path.parent.mkdir(parents=True, exist_ok=True)  # before the work, which would be lost if it cannot be
     looks, problems = _look_all(read, pool, model, device, rows)
-    if to_label is not None and (why := problems or _nothing_to_label(looks[read[0].name])):
-        raise DataError(f"{to_label} is not written. {why[0]}")
     read = [r.at(looks[r.name].step, looks[r.name].evaluation) if r.name in looks else r for r in read]
     page = render(_content(read, looks, problems, Path(out)))
     with atomic_write(Path(out)) as new:
         new.write_text(page, encoding="utf-8")
-    if to_label is not None:
-        return [*problems, *write_to_label(Path(to_label), looks[read[0].name])]
-    return problems
+    if to_label is None:
+        return problems
+    if why := problems or _nothing_to_label(*looks.values()):
+        raise DataError(f"The page is written to {out}, but {to_label} is not. {why[0]}")
+    return write_to_label(Path(to_label), together(list(looks.values())))
 
 
-def _nothing_to_label(look: Look) -> list[str]:
+def _nothing_to_label(look: Look, *others: Look) -> list[str]:
+    if any(_labels_key(other) != _labels_key(look) for other in others):
+        return ["What to label can be asked of one run, or of several on the same data and labels."]
     if len(look.unlabelled):
         return []
     return ["No unlabelled example was looked at (rows is 0)." if look.num_unlabelled else "Every example has a label."]
@@ -173,19 +174,19 @@ def _content(runs: Sequence[Run], looks: dict[str, Look], problems: Sequence[str
 
 def _labels(runs: Sequence[Run], looks: dict[str, Look]) -> dict[str, Labels]:
     """By run name; runs on the same labels share one."""
-    together: dict[str, list[Run]] = {}
+    same: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         if run.name in looks:
-            together.setdefault(_labels_key(looks[run.name]), []).append(run)
+            same.setdefault(_labels_key(looks[run.name]), []).append(run)
     found = {}
-    for group in together.values():
-        of = ", ".join(run.name for run in group) if len(together) > 1 else ""
+    for group in same.values():
+        of = ", ".join(run.name for run in group) if len(same) > 1 else ""
         found.update(dict.fromkeys((run.name for run in group), labels_of(looks[group[0].name], group, of)))
     return found
 
 
-def _labels_key(look: Look) -> str:
-    return fingerprint(dataclasses.replace(look.pool, labels=look.labels))
+def _labels_key(look: Look) -> tuple[str, str]:
+    return fingerprint(dataclasses.replace(look.pool, labels=look.labels)), contents_hash(look.pool.examples)
 
 
 def _examples(run: Run, runs: Sequence[Run], one: Look, labels: Labels, names: tuple[str, ...]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ of those it cannot decide are worth a little more, and far more than any (benchm
 from __future__ import annotations
 
 import csv
+import dataclasses
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -29,6 +30,11 @@ def least_sure(probabilities: NDArray[np.float64]) -> NDArray[np.int64]:
     """Rows of (n, C), those first in which the two most likely classes are nearest to each other."""
     second, first = np.sort(probabilities, axis=1)[:, -2:].T
     return np.argsort(first - second, kind="stable")
+
+
+def together(looks: Sequence[Look]) -> Look:
+    """The mean of several runs' predictions of the same rows: an example that they disagree on is one to ask for."""
+    return dataclasses.replace(looks[0], on_unlabelled=np.mean([look.on_unlabelled for look in looks], axis=0))
 
 
 def check_free(path: Path, page: Path) -> None:

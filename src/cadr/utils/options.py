@@ -131,6 +131,15 @@ def suggest(name: str, known: Iterable[str]) -> str:
     return f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}."
 
 
+def unknown_choice(name: object, known: Iterable[object], what: str = "") -> str:
+    """What is wrong with a name that is none of the known ones, for the end of a sentence."""
+    choices = [str(choice) for choice in known]
+    near = difflib.get_close_matches(str(name), choices, n=1)
+    if near:
+        return f"there is no {what}{name!r}, did you mean {near[0]}?"
+    return f"expected one of {', '.join(choices)}, got {name!r}"
+
+
 def check_known(flat: dict[str, Any], known: set[str]) -> None:
     for key in flat:
         if key not in known:
