@@ -20,7 +20,19 @@ from cadr.errors import costs_a_sentence
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction["Parser"]
 
-COMMANDS = ("data", "diagnose", "train", "evaluate", "predict", "export", "report", "compare", "recipes", "demo")
+COMMANDS = (
+    "data",
+    "diagnose",
+    "train",
+    "evaluate",
+    "predict",
+    "export",
+    "report",
+    "label",
+    "compare",
+    "recipes",
+    "demo",
+)
 TRAINING = ("train", "compare", "demo")
 INTERRUPTED = 130  # what shells report for a program stopped by Ctrl-C
 

@@ -1,0 +1,72 @@
+"""A run and its data as they are now: what has no label, and what the model takes it for."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cadr.config import Config
+from cadr.data import BENCHMARKS
+from cadr.data.pool import MISSING, Pool, spread
+from cadr.errors import CheckpointError, ConfigError, DataError
+from cadr.inference.predictor import Predictor
+from cadr.label import ROWS
+from cadr.label.answers import labels_file
+from cadr.training.data_location import located
+from cadr.training.plan import open_source
+from cadr.training.run_folder import RunFolder
+
+_AT_ONCE = 512
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    run: Path
+    config: Config  # with paths that lead to the data from here
+    pool: Pool  # with the labels that there are now, which may be more than the run was trained on
+    class_names: tuple[str, ...]  # of the model
+    rows: NDArray[np.int64]  # (m,) without a label
+    probabilities: NDArray[np.float64]  # (m, C) calibrated
+    num_unlabelled: int
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """What an example may be called: the model's classes, and those that somebody has named since."""
+        return tuple(dict.fromkeys((*self.class_names, *self.pool.class_names)))
+
+
+def open_run(run: Path, rows: int = ROWS, device: str = "auto") -> Opened:
+    """Open a run on data of somebody's own whose labels are missing as they are."""
+    folder = RunFolder.there(run)
+    config = folder.config()
+    if config is None:
+        raise CheckpointError(f"{run} is not a run: it holds no config.toml; name the folder that train made.")
+    if config.data in BENCHMARKS or config.protocol is not None or config.source.split is not None:
+        raise ConfigError(f"{run} was trained on data whose labels are all known; there is nothing to ask for")
+    if rows < 1:
+        raise ConfigError(f"rows must be at least 1, got {rows}")
+    predictor = Predictor.load(run, device=device)
+    config = located(config, folder.path)
+    pool = _as_now(config)
+    predictor.wanted().check(pool.name, pool.examples)
+    without = np.flatnonzero(pool.labels == MISSING)
+    if not len(without):
+        raise DataError(f"{pool.name}: every example has a label; there is nothing to ask for")
+    chosen = spread(without, rows)
+    parts = [
+        predictor.probabilities(pool.examples[chosen[start : start + _AT_ONCE]]).double().cpu().numpy()
+        for start in range(0, len(chosen), _AT_ONCE)
+    ]
+    return Opened(folder.path, config, pool, predictor.class_names, chosen, np.concatenate(parts), len(without))
+
+
+def _as_now(config: Config) -> Pool:
+    """The data with the answers of an earlier session, which may be in a file that the run knows nothing of."""
+    path = labels_file(config)
+    if path is not None and path.exists():
+        config = dataclasses.replace(config, source=dataclasses.replace(config.source, labels=str(path)))
+    return open_source(config)
