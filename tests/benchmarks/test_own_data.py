@@ -70,6 +70,9 @@ def test_scores():
     assert found["log_loss"] == pytest.approx(log_loss(truth, p, labels=[0, 1, 2]), abs=1e-3)
     assert found["calibrated"] < found["log_loss"] - 0.05  # twice as sure as is right
     assert calibrated(logits, truth) == pytest.approx(found["calibrated"], abs=0.02)  # whatever the temperature
+    sure = np.full((200, 2), [0.99, 0.01])
+    sure[0] = [0.01, 0.99]  # the one error must not cost as if the other half had shown that there is none
+    assert scores(sure, np.zeros(200, dtype=int), 2)["calibrated"] < 0.15
 
 
 def test_halves_hold_every_set_once_and_are_balanced_over_kinds():
