@@ -21,15 +21,16 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 os.environ.update(dict.fromkeys(THREADS, "1"))  # before numpy: a processor's seconds are one core's
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
+from numpy.typing import NDArray  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -43,6 +44,8 @@ from benchmarks.own.sets import CACHE, DECIDING, FINAL, OwnData, load  # noqa: E
 RECORD = Path(__file__).with_suffix(".jsonl")
 SEEDS = (1, 2, 3, 4, 5)
 Record = dict[str, Any]
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Job(NamedTuple):
@@ -58,19 +61,28 @@ def _data(name: str, cache: Path) -> OwnData:
     return load(name, cache)
 
 
+def task_of(name: str, missing: str, seed: int, cache: Path) -> tuple[Task, NDArray[np.int64], list[str]]:
+    """A draw of a set; the classes of its unlabelled rows; the classes' names."""
+    data = _data(name, cache)
+    rows, labelled = draw(data.name, data.y, missing, seed)
+    truth = data.y[rows]
+    return Task(data.X[rows], np.where(labelled, truth, -1), len(data.names), seed), truth[~labelled], data.names
+
+
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
 def run(job: Job) -> Record:
     """One method on one draw of a set."""
-    torch.set_num_threads(1)
-    data = _data(job.set, job.cache)
-    rows, labelled = draw(data.name, data.y, job.missing, job.seed)
-    X, truth = data.X[rows], data.y[rows]
-    y = np.where(labelled, truth, -1)
+    one_thread()
+    task, truth, names = task_of(job.set, job.missing, job.seed, job.cache)
     begun = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = METHODS[job.method](Task(X, y, len(data.names), job.seed))
+        found = METHODS[job.method](task)
     seconds = time.process_time() - begun
-    counts = np.bincount(truth[labelled], minlength=len(data.names))
+    counts = np.bincount(task.y[task.y >= 0], minlength=len(names))
     return {
         "set": job.set,
         "missing": job.missing,
@@ -78,8 +90,8 @@ def run(job: Job) -> Record:
         "method": job.method,
         "labels": int(counts.sum()),
         "ratio": round(float(counts.max() / counts.min()), 1),
-        "rows": hashlib.sha256(X.tobytes() + y.tobytes()).hexdigest()[:8],
-        **scores(found, truth[~labelled], len(data.names)),
+        "rows": hashlib.sha256(task.X.tobytes() + task.y.tobytes()).hexdigest()[:8],
+        **scores(found, truth, len(names)),
         "seconds": round(seconds, 1),
     }
 
@@ -94,12 +106,13 @@ def jobs(sets: tuple[str, ...], methods: tuple[str, ...], seeds: tuple[int, ...]
                 yield from (Job(name, missing, seed, method, cache) for missing in MISSINGNESS for method in some)
 
 
-def _in_turn(todo: list[Job], processes: int) -> Iterator[Record]:
+def in_turn(work: Callable[[T], R], todo: Sequence[T], processes: int) -> Iterator[R]:
+    """What the work makes of each, in order and as soon as it is there."""
     if processes == 1:
-        yield from map(run, todo)
+        yield from map(work, todo)
         return
     with multiprocessing.get_context("spawn").Pool(processes) as workers:
-        yield from workers.imap(run, todo, chunksize=1)
+        yield from workers.imap(work, todo, chunksize=1)
 
 
 def key(record: Record) -> tuple[Any, ...]:
@@ -145,7 +158,7 @@ def main() -> None:
         done = {key(record) for record in records}
         todo = [job for job in jobs(sets, methods, tuple(arguments.seeds), arguments.cache) if job[:4] not in done]
         with arguments.out.open("a", encoding="utf-8") as file:
-            for i, record in enumerate(_in_turn(todo, arguments.processes), 1):
+            for i, record in enumerate(in_turn(run, todo, arguments.processes), 1):
                 file.write(json.dumps(record) + "\n")
                 file.flush()
                 records.append(record)

@@ -10,7 +10,7 @@ from benchmarks.own.minilm import pieces
 from benchmarks.own.scores import calibrated, scores
 from sklearn.metrics import accuracy_score, log_loss, recall_score
 
-from benchmarks import own_data
+from benchmarks import own_data, own_data_causes
 
 BALANCED, IMBALANCED, RANDOM = missing.MISSINGNESS
 NATURAL = np.repeat([0, 1, 2], [3000, 600, 400])
@@ -144,3 +144,21 @@ def test_summary():
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     assert cells == ["a", "2", "64.5", "50.0", "1.000", "+3.0", "1", "1", "8.0", "1.0"]
     assert "| a | 81.5 ± 0.5 |" in text.replace("47.5 ± 0.5 | ", "")
+
+
+def test_causes(tmp_path):
+    """Every variant runs on a draw, and the table says by how much it differs from the default."""
+    random = np.random.default_rng(0)
+    y = np.repeat(np.arange(3), 60)
+    X = (2 * np.eye(3)[y] @ random.normal(size=(3, 4)) + random.normal(size=(180, 4))).astype(np.float32)
+    np.savez(tmp_path / "penguins.npz", X=X, y=y, names=np.array(["a", "b", "c"]))
+    wanted = (own_data_causes.DEFAULT, "told the true shares", "logistic regression, balanced")
+    found = own_data_causes.of_draw(own_data_causes.Draw("penguins", BALANCED, 1, tmp_path, wanted))
+    assert [record["variant"] for record in found] == list(wanted)
+    other = [
+        record | {"seed": 2, "accuracy": record["accuracy"] - (record["variant"] != "default")} for record in found
+    ]
+    text = own_data_causes.build([*found, *other])
+    base, told = found[0]["accuracy"], found[1]["accuracy"]
+    assert f"| **default** | {base:.1f} |" in text
+    assert f"| told the true shares | {told - 0.5:.1f} | {told - base - 0.5:+.1f} ± 0.5 |" in text
