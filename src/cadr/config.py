@@ -7,7 +7,6 @@ not mention takes its default, and what it mentions but no part knows is an erro
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ from cadr.utils.options import (
     toml_value,
     write_toml,
 )
+from cadr.utils.untrusted import parse_toml
 
 VIEWS: dict[str, type[Any]] = {"image": ImageViews, "features": FeatureViews}
 
@@ -164,7 +164,7 @@ class Config:
     @staticmethod
     def from_toml(text: str) -> Config:
         try:
-            flat = tomllib.loads(text)
+            flat = parse_toml(text)
         except ValueError as error:  # not only TOMLDecodeError: a number may have too many digits for Python
             raise ConfigError(f"The configuration is not valid TOML ({error}); correct it by hand.") from None
         return Config.from_dict(flat)

@@ -3,9 +3,21 @@
 The command line prints the sentence and exits with status 2; anything else is a defect of ours and shows a traceback.
 """
 
+import re
+
+_LONGEST = 80  # characters of a name in a sentence
+_QUOTED = re.compile(r"""(?<!\w)(['"])((?:\\.|(?!\1).)*?)\1(?!\w)""", re.DOTALL)
+_UNBROKEN = re.compile(r"\S{161,}")  # a path may be longer than a name
+
 
 class CadrError(ValueError):
-    """Base of every error that the input, not the program, is responsible for."""
+    """Base of every error that the input, not the program, is responsible for.
+
+    Names in it that are longer than a line are shortened in their middle: the sentence is to be read.
+    """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(brief(str(message)))
 
 
 class DataError(CadrError):
@@ -34,6 +46,20 @@ class MissingPackageError(CadrError, ImportError):
 
 class CadrWarning(UserWarning):
     """A model was trained, and there is reason not to rely on it."""
+
+
+def brief(sentence: str) -> str:
+    """The sentence with shorter names, if they are longer than a line."""
+    text = _QUOTED.sub(lambda found: f"{found[1]}{shortened(found[2], _LONGEST)}{found[1]}", sentence)
+    return _UNBROKEN.sub(lambda found: shortened(found[0], 2 * _LONGEST), text)
+
+
+def shortened(name: str, length: int) -> str:
+    """Cut in the middle, as names that begin alike often differ at the end."""
+    if len(name) <= length:
+        return name
+    tail = (length - 1) // 2
+    return name[: length - 1 - tail] + "…" + name[len(name) - tail :]
 
 
 def costs_a_sentence(error: BaseException) -> bool:

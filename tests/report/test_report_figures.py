@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
+from cadr.errors import shortened
 from cadr.report.charts import (
     Bar,
     Bin,
@@ -20,7 +21,7 @@ from cadr.report.charts import (
     reliability_diagram,
 )
 from cadr.report.sections import PANELS, Classes
-from cadr.report.svg import round_ticks, short, shortened, tag
+from cadr.report.svg import round_ticks, short, tag
 
 HOSTILE = """<script>alert(1)</script>&"'"""
 

@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from cadr.cli.terminal import complain, make_writable, silence, stopping_politely
-from cadr.errors import costs_a_sentence
+from cadr.errors import brief, costs_a_sentence
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction["Parser"]
@@ -56,7 +56,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         from cadr.utils.text import printable  # here, as it brings numpy along
 
-        self.exit(2, f"{self.prog}: {printable(message)}; see {self.prog} --help\n")
+        self.exit(2, f"{self.prog}: {printable(brief(message))}; see {self.prog} --help\n")
 
 
 def parser(command: str | None = None) -> Parser:
@@ -151,7 +151,8 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, MemoryError | RuntimeError):
         return "there is not enough memory for this; a smaller batch, ratio or network, or fewer views, need less"
     if isinstance(error, OSError) and error.strerror:
-        return printable(f"{error.filename} cannot be used: {error.strerror}" if error.filename else error.strerror)
+        said = f"{error.filename} cannot be used: {error.strerror}" if error.filename else error.strerror
+        return printable(brief(said))
     return printable(" ".join(str(error).split()))
 
 

@@ -7,7 +7,6 @@ the network's first layer, which runs on its device and is exported with it.
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from PIL import Image
 
 from cadr.embedding.errors import EmbeddingError
 from cadr.utils.text import reason
+from cadr.utils.untrusted import parse_json
 
 FILE = "preprocessor_config.json"
 _BICUBIC = int(Image.Resampling.BICUBIC)
@@ -64,7 +64,7 @@ class Preprocessing:
         """From the `preprocessor_config.json` in a model's folder."""
         path = folder / FILE
         try:
-            config = json.loads(path.read_text(encoding="utf-8"))
+            config = parse_json(path.read_text(encoding="utf-8"))
             if not isinstance(config, dict):
                 raise ValueError("expected an object")
             return _understood(path, config)

@@ -10,7 +10,8 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from cadr.report.svg import Scale, drawing, linear, logarithmic, round_ticks, short, shortened, tag, text
+from cadr.errors import shortened
+from cadr.report.svg import Scale, drawing, linear, logarithmic, round_ticks, short, tag, text
 
 _BARS_WIDTH, _BARS_LEFT, _BARS_RIGHT = 360.0, 92.0, 46.0
 _BAR, _GAP = 10.0, 8.0

@@ -46,14 +46,6 @@ def text(content: str, x: float, y: float, anchor: str = "start", class_: str | 
     return tag("text", content, x=float(x), y=float(y), text_anchor=anchor, class_=class_)
 
 
-def shortened(name: str, length: int) -> str:
-    """Cut in the middle: names that begin alike often differ at the end."""
-    if len(name) <= length:
-        return name
-    tail = (length - 1) // 2
-    return name[: length - 1 - tail] + "…" + name[len(name) - tail :]
-
-
 def linear(low: float, high: float, start: float, end: float) -> Scale:
     span = (high - low) or 1.0
     return lambda value: start + (value - low) / span * (end - start)

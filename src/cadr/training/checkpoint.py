@@ -22,6 +22,7 @@ from torch import Tensor
 
 from cadr.errors import CheckpointError
 from cadr.utils.files import sync
+from cadr.utils.untrusted import parse_json
 
 CURRENT, PREVIOUS, NEW, REFUSED = "checkpoint", "checkpoint.previous", "checkpoint.new", "checkpoint.refused"
 _MANIFEST = "manifest.json"
@@ -107,7 +108,7 @@ def _complete(folder: Path) -> bool:
 def load(folder: Path) -> Checkpoint:
     """Read and verify one checkpoint folder."""
     try:
-        manifest = json.loads((folder / _MANIFEST).read_bytes())
+        manifest = parse_json((folder / _MANIFEST).read_bytes())
         if manifest["format"] > _FORMAT:
             raise NewerError(f"The checkpoint {folder} was made by a newer cadr; install that version to use it.")
         if manifest.pop("sha256") != _digest(manifest) or manifest["format"] != _FORMAT:

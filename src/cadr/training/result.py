@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
 import subprocess
@@ -16,13 +15,14 @@ from cadr.config import Config, name_of, options_of
 from cadr.data.split import Split
 from cadr.errors import CheckpointError
 from cadr.training.record import Record
+from cadr.utils.untrusted import parse_json
 
 
 def result(out: Path | str) -> dict[str, Any]:
     """The result of the finished run in folder `out`."""
     path = Path(out) / "result.json"
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise CheckpointError(f"{out} holds no finished run: {path} does not exist; continue it first.") from None
     except ValueError as error:

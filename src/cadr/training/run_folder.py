@@ -14,6 +14,7 @@ from cadr.config import Config
 from cadr.errors import CheckpointError, ConfigError, TrainingError
 from cadr.training.record import Record
 from cadr.utils.files import sync
+from cadr.utils.untrusted import parse_json
 
 
 class RunFolder:
@@ -118,7 +119,7 @@ def read_records(path: Path) -> Iterator[Record]:
             if not line.endswith("\n"):
                 return
             try:
-                record: Any = json.loads(line)
+                record: Any = parse_json(line)
                 record["kind"], record["step"]
             except (ValueError, KeyError, TypeError):
                 raise CheckpointError(

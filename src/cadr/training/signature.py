@@ -13,6 +13,7 @@ from cadr.data.sources.columns import Column
 from cadr.errors import CheckpointError
 from cadr.training.device_data import Inputs
 from cadr.utils.options import build
+from cadr.utils.untrusted import parse_json
 
 FILE = "input.json"
 
@@ -64,7 +65,7 @@ class InputSpec:
     def read(out: Path) -> InputSpec:
         path = out / FILE
         try:
-            content: Any = json.loads(path.read_text(encoding="utf-8"))
+            content: Any = parse_json(path.read_text(encoding="utf-8"))
             spec: InputSpec = build(InputSpec, dict(content))
         except FileNotFoundError:
             raise CheckpointError(f"{out} holds no trained run: there is no {FILE} in it; train one first.") from None

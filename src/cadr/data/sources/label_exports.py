@@ -6,7 +6,6 @@ apart, CVAT marks them with a source that is not `manual`.
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +18,7 @@ from xml.parsers import expat
 from cadr.data.sources.paths import as_there, check_kind
 from cadr.errors import DataError
 from cadr.utils.text import listed, reason, shown
+from cadr.utils.untrusted import parse_json
 
 SUFFIXES = (".json", ".xml")
 LARGEST = 1 << 30  # bytes
@@ -60,7 +60,7 @@ def read_annotations(path: Path) -> list[Annotation]:
 
 def _label_studio(path: Path, content: bytes) -> Iterator[Annotation]:
     try:
-        tasks = json.loads(content.decode("utf-8-sig"))
+        tasks = parse_json(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise AnnotationError(
             f"{path} is not UTF-8 (byte {error.object[error.start]:#04x}); export it again"

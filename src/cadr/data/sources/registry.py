@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import suppress
 from pathlib import Path
 
 from cadr.data.benchmarks import BENCHMARKS, open_benchmark
@@ -50,8 +51,10 @@ def open_blocks(spec: str, wanted: Wanted, labels: Path | None = None, root: str
 
 def likely_kind(path: Path) -> Kind | None:
     """What data hold, where that can be told by a look at them."""
-    source = next((source for source in SOURCES if source.matches(path)), None)
-    return None if source is None else source.KIND or npz.kind_by_header(path)
+    with suppress(OSError):  # any word may be asked about, and no file is called by a thousand digits
+        source = next((source for source in SOURCES if source.matches(path)), None)
+        return None if source is None else source.KIND or npz.kind_by_header(path)
+    return None
 
 
 def _found(spec: str | Path, labels: Path | None, error: type[DataError], expected: str) -> tuple[Path, Source]:
