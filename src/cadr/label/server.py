@@ -24,6 +24,7 @@ from typing import Any
 
 from cadr.errors import CadrError
 from cadr.label.session import Session, State
+from cadr.utils.untrusted import parse_json
 
 HOST = "127.0.0.1"
 _TYPES = {"": "text/html", "page.js": "text/javascript", "style.css": "text/css", "icon.svg": "image/svg+xml"}
@@ -138,8 +139,8 @@ class Handler(BaseHTTPRequestHandler):
         if not length.isdecimal() or len(length) > 9 or int(length) > _LARGEST:
             raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The request is too large.")
         try:
-            body = json.loads(self.rfile.read(int(length)))
-        except (ValueError, RecursionError):
+            body = parse_json(self.rfile.read(int(length)))
+        except ValueError:
             body = None
         if not isinstance(body, dict):
             raise RefusedError(HTTPStatus.BAD_REQUEST, "The request is not understood.")
