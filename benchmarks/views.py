@@ -29,9 +29,10 @@ from PIL import Image, ImageDraw
 from tests.augment import pillow
 from torch import Tensor
 
-from cadr.augment import ImageViews, to_model
+from cadr.augment import ImageViews
 from cadr.augment.geometry import cutout, draw_centres, draw_moves, move
 from cadr.augment.randaugment import IDENTITY, OPERATIONS, draw_operations, randaugment
+from cadr.models import normalised
 from cadr.utils import random_numbers
 
 
@@ -153,7 +154,7 @@ def on_gpu(batch: int, side: int) -> dict[str, float | str]:
         return learning.strong_view(images, random_numbers.key(1, step, 0), rates[images.device.type])
 
     def model(images: Tensor, step: Tensor) -> Tensor:
-        return to_model(images, torch.bfloat16)
+        return normalised(images, dtype=torch.bfloat16)
 
     compiled = torch.compile(tensors, fullgraph=True, dynamic=False)
     found: dict[str, float | str] = {}

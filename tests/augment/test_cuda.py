@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from cadr.augment import ImageViews, to_model
+from cadr.augment import ImageViews
 from cadr.augment.randaugment import OPERATIONS, dense, grouped
+from cadr.models import normalised
 from cadr.utils import random_numbers
 from tests.augment import samples
 
@@ -53,7 +54,7 @@ def test_captured_views_draw_afresh_at_every_replay(strong):
     step, state = torch.zeros((), dtype=torch.int64, device="cuda"), views.init("cuda")
 
     def make() -> torch.Tensor:
-        return to_model(views.strong_view(images, random_numbers.key(1, step, 0), state), torch.float32)
+        return normalised(views.strong_view(images, random_numbers.key(1, step, 0), state), dtype=torch.float32)
 
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from cadr.augment import ImageViews, to_model
+from cadr.augment import ImageViews
 from cadr.augment.geometry import cutout, draw_centres
 from cadr.augment.randaugment import FIXMATCH, IDENTITY, OPERATIONS, draw_operations
 from cadr.errors import ConfigError
+from cadr.models import normalised
 from cadr.utils import random_numbers
 from tests.augment import pillow, samples
 
@@ -127,13 +128,13 @@ def test_impossible_settings_are_refused_by_name(wrong):
         ImageViews(**wrong)
 
 
-def test_to_model_scales_to_one_and_keeps_the_memory_order():
+def test_pixels_are_scaled_to_one_and_keeps_the_memory_order():
     images = torch.from_numpy(samples.synthetic(8, 8))
-    x = to_model(images, torch.float32)
+    x = normalised(images, dtype=torch.float32)
     assert x.shape == (len(images), 3, 8, 8)
     assert x.is_contiguous(memory_format=torch.channels_last)
     np.testing.assert_allclose(x.numpy(), samples.synthetic(8, 8).transpose(0, 3, 1, 2) / 127.5 - 1, atol=1e-6)
-    assert to_model(images, torch.bfloat16).dtype == torch.bfloat16
+    assert normalised(images, dtype=torch.bfloat16).dtype == torch.bfloat16
 
 
 def test_every_field_has_a_help_text():

@@ -12,10 +12,11 @@ import torch
 from torch import nn
 
 from cadr.algorithms import ALGORITHMS, Batch, Refreshing, Supervised
-from cadr.augment import FeatureViews, ImageViews, to_model
+from cadr.augment import FeatureViews, ImageViews
 from cadr.config import Optimiser, Training
 from cadr.data.pool import Pool
 from cadr.data.shuffle import LABELLED, UNLABELLED, balanced_indices, indices
+from cadr.models import normalised
 from cadr.training.auxiliary_head import widen
 from cadr.training.batch_norm_control import Network
 from cadr.training.device_data import Inputs
@@ -82,7 +83,7 @@ def test_step_equals_a_plain_loop(name):
         more = keys[5 + weak_views + strong_views :][: algorithm.labelled_views - 1]
         seen = [views.weak(first, keys[0]), *(views.strong_view(first, key, {}) for key in more)]
         parts = [torch.cat(seen), torch.cat(weak), torch.cat([then[:0], *strong])]
-        a, b, c = (to_model(part) for part in parts)
+        a, b, c = (normalised(part) for part in parts)
         truth = torch.tensor(pool.labels[labelled])
         batch = Batch(a, truth, b, c, torch.tensor(position), keys[4], torch.tensor(k))
         output = algorithm.loss(Network(model, half=False), batch, state)
@@ -220,7 +221,7 @@ def test_views_that_learn_are_probed_with_labelled_examples_and_the_averaged_mod
     statistics = {name: value for name, value in step.tensors().items() if name.startswith("buffer.")}
     average.load_state_dict({n.removeprefix("buffer."): v for n, v in statistics.items()}, strict=False)
     expected = views.update(
-        {"rates": rates}, policies, average(to_model(probes)).softmax(1), torch.tensor(pool.labels[rows])
+        {"rates": rates}, policies, average(normalised(probes)).softmax(1), torch.tensor(pool.labels[rows])
     )
     torch.testing.assert_close(step.view_state["rates"], expected["rates"])
     assert not expected["rates"].equal(rates)

@@ -95,8 +95,3 @@ class ImageViews:
         """Learn from the averaged model's probabilities (n, C) on the probes, whose labels (n,) are known."""
         distance = (probabilities - torch.nn.functional.one_hot(labels, probabilities.shape[1])).abs().sum(1)
         return {"rates": update_rates(state["rates"], policies, 1 - 0.5 * distance)}
-
-
-def to_model(images: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """uint8 (n, h, w, 3) to (n, 3, h, w) in channels-last memory, scaled to [−1, 1]."""
-    return (images.permute(0, 3, 1, 2).to(torch.float32) / 127.5 - 1.0).to(dtype)

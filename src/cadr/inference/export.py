@@ -28,6 +28,7 @@ from cadr.data.sources.images import DECODING
 from cadr.errors import ConfigError
 from cadr.inference.model_card import model_card
 from cadr.inference.predictor import Predictor
+from cadr.models import normalised
 from cadr.utils.files import atomic_write
 from cadr.utils.optional_imports import optional_import
 from cadr.utils.options import NUMBER, unknown_choice
@@ -61,10 +62,7 @@ class Packaged(nn.Module):
         self.register_buffer("scale", torch.tensor(spec.scale or (1.0,)))
 
     def forward(self, examples: Tensor) -> Tensor:
-        if self.is_image:
-            x = examples.permute(0, 3, 1, 2).to(torch.float32) / 127.5 - 1.0
-        else:
-            x = (examples - self.centre) / self.scale
+        x = normalised(examples, self.model) if self.is_image else (examples - self.centre) / self.scale
         logits: Tensor = self.model(x)
         return (logits * self.slope + self.correction).softmax(1)
 
@@ -99,7 +97,7 @@ def _facts(predictor: Predictor) -> dict[str, Any]:
     return {
         "classes": list(spec.class_names),
         "input": _input(predictor),
-        "preprocessing": {"formula": "x / 127.5 - 1, then (n, height, width, 3) to (n, 3, height, width)"}
+        "preprocessing": _pixels(predictor.model)
         if spec.kind == "image"
         else {"formula": "(x - centre) / scale", "centre": spec.centre, "scale": spec.scale},
         "network": network,
@@ -110,6 +108,15 @@ def _facts(predictor: Predictor) -> dict[str, Any]:
             "calibrated": calibration.changes,
         },
     }
+
+
+def _pixels(model: nn.Module) -> dict[str, Any]:
+    """What becomes of pixels before the network, as `normalised` does it."""
+    moved = "then (n, height, width, 3) to (n, 3, height, width)"
+    if getattr(model, "pixel_mean", None) is None:
+        return {"formula": f"x / 127.5 - 1, {moved}"}
+    mean, std = (getattr(model, name).flatten().tolist() for name in ("pixel_mean", "pixel_std"))
+    return {"formula": f"(x / 255 - mean) / std, {moved}", "mean": mean, "std": std}
 
 
 def _input(predictor: Predictor) -> dict[str, Any]:

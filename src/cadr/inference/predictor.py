@@ -14,11 +14,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from cadr.augment import to_model
 from cadr.config import Config
 from cadr.data.sources.base import Wanted
 from cadr.errors import CheckpointError
 from cadr.estimate.calibration import Calibration, uncalibrated
+from cadr.models import normalised
 from cadr.training import checkpoint
 from cadr.training.loop import CALIBRATION
 from cadr.training.network import at_once, call, is_half
@@ -97,7 +97,7 @@ class Predictor:
         if self._centre is not None and self._scale is not None:
             x = (x - self._centre) / self._scale
         else:
-            x = to_model(x, torch.bfloat16 if self.half else torch.float32)
+            x = normalised(x, self.model, torch.bfloat16 if self.half else torch.float32)
         return call(self.model, x, self.half)
 
     def probabilities(self, examples: NDArray[Any]) -> Tensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,15 @@ from torch.nn import functional as F
 
 from cadr.errors import ConfigError
 from cadr.utils.options import check_numbers, option
+
+
+class ModelSpec(Protocol):
+    """Settings that can build a network."""
+
+    def build(self, num_classes: int, input_shape: tuple[int, ...]) -> nn.Module:
+        """A fresh network; `input_shape` is one example's: (3, h, w) or (d,)."""
+        ...
+
 
 SLOPE = 0.1  # of the leaky ReLU
 BN_MOMENTUM = 0.001  # TensorFlow's 0.999
@@ -234,3 +244,38 @@ class MLP:
             layers += [linear, nn.BatchNorm1d(outputs, momentum=_SMALL_BN_MOMENTUM), nn.LeakyReLU(SLOPE)]
             inputs = outputs
         return nn.Sequential(*layers, head(inputs, num_classes))
+
+
+MODELS: dict[str, type[ModelSpec]] = {
+    "wrn-28-2": WideResNet28,
+    "wrn-28-8": WideResNet28x8,
+    "wrn-37-2": WideResNet37,
+    "resnet-18": ResNet18,
+    "convnet": ConvNet,
+    "mlp": MLP,
+}
+
+
+def choose(input_shape: tuple[int, ...]) -> str:
+    """The network that suits the data when nobody names one."""
+    if len(input_shape) == 1:
+        return "mlp"
+    side = min(input_shape[1:])
+    if side < 8:
+        return "mlp"
+    if side < 24:
+        return "convnet"
+    if side <= 48:
+        return "wrn-28-2"
+    return "resnet-18" if side < 96 else "wrn-37-2"
+
+
+def normalised(images: Tensor, model: nn.Module | None = None, dtype: torch.dtype = torch.float32) -> Tensor:
+    """uint8 (n, h, w, 3) to (n, 3, h, w) in channels-last memory, scaled as the model wants it.
+
+    That is to [−1, 1], or, for a model with buffers `pixel_mean` and `pixel_std`, (3, 1, 1), by these, for pixels in
+    [0, 1], as pretrained networks have them.
+    """
+    x = images.permute(0, 3, 1, 2).to(torch.float32)
+    mean, std = getattr(model, "pixel_mean", None), getattr(model, "pixel_std", None)
+    return (x / 127.5 - 1.0 if mean is None or std is None else (x / 255.0 - mean) / std).to(dtype)

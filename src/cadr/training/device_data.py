@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from cadr.algorithms import Facts
-from cadr.augment import to_model
 from cadr.data.pool import MISSING, Pool
 from cadr.data.sources.columns import RARE
 from cadr.errors import DataError
+from cadr.models import normalised
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +71,9 @@ class Inputs:
     def is_image(self) -> bool:
         return self.examples.ndim == 4
 
-    def ready(self, views: Tensor, dtype: torch.dtype) -> Tensor:
+    def ready(self, views: Tensor, model: nn.Module, dtype: torch.dtype) -> Tensor:
         """Views as the model takes them."""
-        return to_model(views, dtype) if self.is_image else views
+        return normalised(views, model, dtype) if self.is_image else views
 
     def facts(self, steps: int, generation: int = 0) -> Facts:
         """What an algorithm may know before training."""

@@ -55,4 +55,4 @@ def logits_of(model: nn.Module, inputs: Inputs, examples: Tensor, half: bool) ->
     """Logits, some examples at a time."""
     dtype = torch.bfloat16 if half else torch.float32
     for part in torch.split(examples, at_once(examples[0].numel(), examples.device)):
-        yield call(model, inputs.ready(part, dtype), half)
+        yield call(model, inputs.ready(part, model, dtype), half)

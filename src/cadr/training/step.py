@@ -158,7 +158,7 @@ class Step:
             _stacked(unseen, [self.views.weak(unseen, key) for key in weak_keys]),
             _stacked(unseen, [self.views.strong_view(unseen, key, self.view_state) for key in strong_keys]),
         )
-        first, weak, strong = (inputs.ready(view, self.dtype) for view in views)
+        first, weak, strong = (inputs.ready(view, self.model, self.dtype) for view in views)
         within = step - self.generation.start
         return Batch(first, inputs.labels[labelled], weak, strong, position, keys[_METHOD], within)
 
@@ -167,7 +167,7 @@ class Step:
         inputs, (labelled, _) = self.inputs, self.rows.of(self.step)
         key = random_numbers.key(self.training.seed, self.step, _PROBE)
         probes, policies = self.views.probe(inputs.examples[labelled], key)
-        predicted = call(self.average_model, inputs.ready(probes, self.dtype), self.half).softmax(1)
+        predicted = call(self.average_model, inputs.ready(probes, self.average_model, self.dtype), self.half).softmax(1)
         learned = self.views.update(self.view_state, policies, predicted, inputs.labels[labelled])
         for name, value in learned.items():
             self.view_state[name].copy_(value)
