@@ -21,11 +21,18 @@ _DESCRIPTION = (
 def add(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "label",
-        usage="cadr label RUN [--most N] [--open]",
+        usage="cadr label RUN [--most N] [--open] | --from FILE",
         help="label the right few, on a page",
         description=_DESCRIPTION,
     )
     parser.add_argument("folder", type=Path, metavar="RUN", help="the run's folder")
+    parser.add_argument(
+        "--from",
+        dest="export",
+        type=Path,
+        metavar="FILE",
+        help="no page: take over the labels that Label Studio (JSON) or CVAT (XML) exports",
+    )
     parser.add_argument("--most", type=int, default=MOST, metavar="N", help=f"examples to ask for (default: {MOST})")
     parser.add_argument(
         "--rows", type=int, default=ROWS, metavar="N", help=f"unlabelled examples to choose among (default: {ROWS})"
@@ -38,6 +45,9 @@ def add(subparsers: Subparsers) -> None:
 
 def run(namespace: Namespace) -> int:
     from cadr.errors import ConfigError
+
+    if namespace.export is not None:
+        return _take_over(namespace.folder, namespace.export)
     from cadr.label.server import Server, opened_in_browser
     from cadr.label.session import Session
 
@@ -63,4 +73,14 @@ def run(namespace: Namespace) -> int:
     print(f"{state['total']:,} labelled; they are in {state['where']}.")
     if state["labelled"]:
         print(f"Learn from them:\n  {state['command']}")
+    return 0
+
+
+def _take_over(run: Path, export: Path) -> int:
+    from cadr.label.incoming import take_over
+    from cadr.utils.text import counted
+
+    found = take_over(run, export)
+    known = f"; {found.known:,} were there already" if found.known else ""
+    print(f"{counted(found.new, 'label')} of {export} added to {found.where}{known}.")
     return 0

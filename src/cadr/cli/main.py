@@ -29,6 +29,7 @@ COMMANDS = (
     "export",
     "report",
     "label",
+    "export-tasks",
     "compare",
     "recipes",
     "demo",
@@ -59,10 +60,19 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {printable(brief(message))}; see {self.prog} --help\n")
 
 
+class CommandsFormatter(argparse.HelpFormatter):
+    """Keeps the longest command on the line of its help: argparse forgets by how much it indents commands."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog)
+        self._action_max_length = max(map(len, COMMANDS)) + 2 * self._indent_increment
+
+
 def parser(command: str | None = None) -> Parser:
     """The whole parser, or only one command's part of it: nobody waits for imports of commands that do not run."""
     top = Parser(
         prog="cadr",
+        formatter_class=CommandsFormatter,
         description="Train classifiers when labels are missing not at random, and see how biased the labelling was.",
         epilog="Each command explains itself: cadr train --help.",
     )
@@ -70,7 +80,7 @@ def parser(command: str | None = None) -> Parser:
     top.add_argument("--debug", action="store_true", help="show the traceback of an error (accepted anywhere)")
     subparsers = top.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
     for name in (command,) if command in COMMANDS else COMMANDS:
-        importlib.import_module(f"cadr.cli.{name}").add(subparsers)
+        importlib.import_module(f"cadr.cli.{name.replace('-', '_')}").add(subparsers)
     return top
 
 

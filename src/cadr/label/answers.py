@@ -9,15 +9,16 @@ import csv
 import errno
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from cadr.config import Config
 from cadr.data.pool import MISSING, Pool
 from cadr.data.sources.csv_file import CSV_SUFFIXES, LABEL_HINT, column
-from cadr.data.sources.folder import LABELS, UNLABELLED, as_there
+from cadr.data.sources.folder import LABELS, UNLABELLED
 from cadr.data.sources.labels import NO_LABEL
 from cadr.data.sources.more_labels import CHECK, ROW, checks
+from cadr.data.sources.paths import as_there
 from cadr.errors import DataError
 from cadr.label.csv_edit import CsvText, Record, editing
 from cadr.utils.files import atomic_write, expand_home
@@ -37,8 +38,8 @@ class Answers(ABC):
     labels: Path | None  # what --labels of the next training is; None: the data say it themselves
 
     @abstractmethod
-    def give(self, row: int, label: str) -> Path:
-        """Label a row that has no label; returns the file that says so."""
+    def give(self, labels: Mapping[int, str]) -> None:
+        """Label rows that have no label: all of them, or after an error none that is not on its own."""
 
     @abstractmethod
     def take_back(self, row: int) -> None:
@@ -46,43 +47,50 @@ class Answers(ABC):
 
 
 class CsvAnswers(Answers):
-    """In a CSV that has a line, or none yet, for every file or row, or one line for each in their order."""
+    """In a CSV that has a line, or none yet, for every file or row, or one line for each in their order.
+
+    `key` names a row, and `normal` is that name of a cell, however it is spelt; `digests` are for a column of them, and
+    `make` makes a file that is not there yet.
+    """
 
     def __init__(
         self,
         path: Path,
         label_column: str,
         key: Callable[[int], str],
-        same: Callable[[str, str], bool] = str.__eq__,
-        digest: Callable[[int], str] = lambda row: "",
+        normal: Callable[[str], str] = str.strip,
+        digests: Callable[[list[int]], dict[int, str]] = lambda rows: dict.fromkeys(rows, ""),
         make: Callable[[], None] = lambda: None,
     ) -> None:
         self.labels: Path = path
         self.label_column = label_column
-        self.key, self.same, self.digest, self.make = key, same, digest, make
+        self.key, self.normal, self.digests, self.make = key, normal, digests, make
         self.added: set[int] = set()
 
-    def give(self, row: int, label: str) -> Path:
+    def give(self, labels: Mapping[int, str]) -> None:
         if not self.labels.exists():
             self.make()
         with editing(self.labels) as text:
-            at = self._label_at(text)
-            record = self._record(text, row)
-            if record is None:
-                cells = dict.fromkeys(text.header, "") | {text.header[at]: label, self._key_name(text): self.key(row)}
-                if CHECK in cells:
-                    cells[CHECK] = self.digest(row)
-                text.append(list(cells.values()))
-                self.added.add(row)
-            elif (there := (record.cells or [""])[at].strip()) in NO_LABEL:  # a blank line is a blank cell
-                record.text = record.with_cell(at, label, text.sign)
-            elif there != label:
-                raise AnswerError(f"{self.labels}: {self.key(row)!r} was labelled {there!r} meanwhile, which is kept")
-        return self.labels
+            at, name, records = self._label_at(text), self._key_name(text), self._records(text)
+            there = {row: self._find(records, row) for row in labels}
+            new = [row for row, record in there.items() if record is None]
+            digests = self.digests(new) if new and CHECK in text.header else {}
+            for row, label in labels.items():
+                record = there[row]
+                if record is None:
+                    cells = dict.fromkeys(text.header, "") | {text.header[at]: label, name: self.key(row)}
+                    text.append(list((cells | ({CHECK: digests[row]} if digests else {})).values()))
+                elif (before := (record.cells or [""])[at].strip()) in NO_LABEL:  # a blank line is a blank cell
+                    record.text = record.with_cell(at, label, text.sign)
+                elif before != label:
+                    raise AnswerError(
+                        f"{self.labels}: {self.key(row)!r} was labelled {before!r} meanwhile, which is kept"
+                    )
+        self.added |= set(new)
 
     def take_back(self, row: int) -> None:
         with editing(self.labels) as text:
-            record = self._record(text, row)
+            record = self._find(self._records(text), row)
             if record is not None and row in self.added:
                 text.records.remove(record)
                 self.added.discard(row)
@@ -96,12 +104,18 @@ class CsvAnswers(Answers):
         """The column that names rows; blank where a line's place does."""
         return next((name for name in text.header if name.lower() == _FILE), ROW if ROW in text.header else "")
 
-    def _record(self, text: CsvText, row: int) -> Record | None:
+    def _records(self, text: CsvText) -> Mapping[str, Record] | Sequence[Record]:
+        """By name, or in order."""
         records = [record for record in text.records[1:] if record.cells or len(text.header) == 1]
         name = self._key_name(text)
-        if name:
-            at, key = text.header.index(name), self.key(row)
-            return next((r for r in records if len(r.cells) == len(text.header) and self.same(r.cells[at], key)), None)
+        if not name:
+            return records
+        at = text.header.index(name)
+        return {self.normal(r.cells[at]): r for r in reversed(records) if len(r.cells) == len(text.header)}
+
+    def _find(self, records: Mapping[str, Record] | Sequence[Record], row: int) -> Record | None:
+        if isinstance(records, Mapping):
+            return records.get(self.key(row))
         if row < len(records):
             return records[row]
         raise AnswerError(f"{self.labels} has no line for row {row} any more; put it back as it was")
@@ -114,12 +128,15 @@ class FolderAnswers(Answers):
         self.root, self.key, self.labels = root, key, labels
         self.moved: dict[int, Path] = {}
 
-    def give(self, row: int, label: str) -> Path:
-        source, folder = self.root / self.key(row), self.root / label
-        if not folder.is_dir():
-            raise AnswerError(f"there is no folder {folder}; make it, so that examples can be put into it")
-        self.moved[row] = _move(source, folder / source.name)
-        return self.moved[row]
+    def give(self, labels: Mapping[int, str]) -> None:
+        for label in dict.fromkeys(labels.values()):
+            if not (self.root / label).is_dir():
+                raise AnswerError(
+                    f"there is no folder {self.root / label}; make it, so that examples can be put into it"
+                )
+        for row, label in labels.items():
+            source = self.root / self.key(row)
+            self.moved[row] = _move(source, self.root / label / source.name)
 
     def take_back(self, row: int) -> None:
         _move(self.moved[row], self.root / self.key(row))
@@ -186,23 +203,20 @@ def answers_of(config: Config, pool: Pool) -> Answers:
     label = {i: pool.class_names[pool.labels[i]] for i in copied}
     if data.is_dir():
 
-        def same_file(cell: str, key: str) -> bool:
-            return cell == key or PurePosixPath(as_there(data, cell)).as_posix() == key
+        def as_named(cell: str) -> str:
+            return PurePosixPath(as_there(data, cell)).as_posix()
 
         def files() -> None:
             _make(path, [_FILE, column_name], ([called(i), label[i]] for i in copied))
 
-        return CsvAnswers(path, column_name, called, same_file, make=files)
+        return CsvAnswers(path, column_name, called, as_named, make=files)
     digests = checks(data, pool, column_name)
-
-    def same_row(cell: str, key: str) -> bool:
-        return cell.strip() == key
 
     def rows() -> None:
         known = digests(copied) if copied else {}
         _make(path, [ROW, CHECK, column_name], ([str(i), known[i], label[i]] for i in copied))
 
-    return CsvAnswers(path, column_name, str, same_row, lambda row: digests([row])[row], rows)
+    return CsvAnswers(path, column_name, str, digests=digests, make=rows)
 
 
 def _make(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -41,17 +41,10 @@ class Opened:
 
 def open_run(run: Path, rows: int = ROWS, device: str = "auto") -> Opened:
     """Open a run on data of somebody's own whose labels are missing as they are."""
-    folder = RunFolder.there(run)
-    config = folder.config()
-    if config is None:
-        raise CheckpointError(f"{run} is not a run: it holds no config.toml; name the folder that train made.")
-    if config.data in BENCHMARKS or config.protocol is not None or config.source.split is not None:
-        raise ConfigError(f"{run} was trained on data whose labels are all known; there is nothing to ask for")
     if rows < 1:
         raise ConfigError(f"rows must be at least 1, got {rows}")
+    config, pool = data_as_now(run)
     predictor = Predictor.load(run, device=device)
-    config = located(config, folder.path)
-    pool = _as_now(config)
     predictor.wanted().check(pool.name, pool.examples)
     without = np.flatnonzero(pool.labels == MISSING)
     if not len(without):
@@ -61,12 +54,19 @@ def open_run(run: Path, rows: int = ROWS, device: str = "auto") -> Opened:
         predictor.probabilities(pool.examples[chosen[start : start + _AT_ONCE]]).double().cpu().numpy()
         for start in range(0, len(chosen), _AT_ONCE)
     ]
-    return Opened(folder.path, config, pool, predictor.class_names, chosen, np.concatenate(parts), len(without))
+    return Opened(run, config, pool, predictor.class_names, chosen, np.concatenate(parts), len(without))
 
 
-def _as_now(config: Config) -> Pool:
-    """The data with the answers of an earlier session, which may be in a file that the run knows nothing of."""
-    path = labels_file(config)
+def data_as_now(run: Path) -> tuple[Config, Pool]:
+    """The data of a run with all labels that there are now: answers may be in a file that the run knows nothing of."""
+    folder = RunFolder.there(run)
+    config = folder.config()
+    if config is None:
+        raise CheckpointError(f"{run} is not a run: it holds no config.toml; name the folder that train made.")
+    if config.data in BENCHMARKS or config.protocol is not None or config.source.split is not None:
+        raise ConfigError(f"{run} was trained on data whose labels are all known; there is nothing to ask for")
+    config = located(config, folder.path)
+    path, source = labels_file(config), config.source
     if path is not None and path.exists():
-        config = dataclasses.replace(config, source=dataclasses.replace(config.source, labels=str(path)))
-    return open_source(config)
+        source = dataclasses.replace(source, labels=str(path))
+    return config, open_source(dataclasses.replace(config, source=source))

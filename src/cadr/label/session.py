@@ -93,7 +93,7 @@ class Session:
             if self._is_current(row):
                 if label not in self.opened.choices:
                     raise ConfigError(f"there is no class {label!r}")
-                self.answers.give(row, label)
+                self.answers.give({row: label})
                 self._pass(Given(self.at, label))
                 self.total += 1
                 if sum(given.label is not None for given in self.given) % EVERY == 0:
