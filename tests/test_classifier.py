@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from cadr.algorithms import ALGORITHMS
 from cadr.classifier import CADRClassifier
 from cadr.errors import DataError
-from cadr.missing_labels import known_labels
+from cadr.scoring import known_labels
 
 FAST: dict[str, Any] = {"batch": 8, "ratio": 2}
 BRIEFLY = pytest.mark.filterwarnings("ignore::cadr.errors.CadrWarning")  # trained too short to be any good

@@ -28,15 +28,14 @@ from torch import nn
 
 from cadr.config import Config, Source, name_of
 from cadr.data.pool import MISSING, Pool
-from cadr.data.sources.arrays import as_examples, check_apart, examples_array
+from cadr.data.sources.arrays import as_examples, check_apart, examples_array, frame_features, is_frame, open_frame
 from cadr.data.sources.base import Options
-from cadr.data.sources.data_frame import frame_features, is_frame, open_frame
 from cadr.data.sources.registry import open_blocks
 from cadr.diagnosis.result import Diagnosis
 from cadr.errors import CadrWarning, ConfigError, DataError
 from cadr.inference.evaluation import closing_words, evaluate_run
 from cadr.inference.predictor import Predictor
-from cadr.missing_labels import known_labels
+from cadr.scoring import known_labels
 from cadr.training import train as train_config
 from cadr.training.loggers import follow
 from cadr.training.plan import open_source, plan

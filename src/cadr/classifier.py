@@ -24,13 +24,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from cadr.data.pool import MISSING, Pool
-from cadr.data.sources.arrays import as_examples, merging
-from cadr.data.sources.data_frame import columns_of, frame_features, is_frame
+from cadr.data.sources.arrays import as_examples, columns_of, frame_features, is_frame, merging
 from cadr.diagnosis.contradictions import outside
 from cadr.errors import CadrWarning, ConfigError, DataError
 from cadr.inference.population import ESTIMATED, estimated_shift, shift_to
 from cadr.inference.predictor import Predictor
-from cadr.missing_labels import known_labels
+from cadr.scoring import known_labels
 from cadr.training import train
 from cadr.training.plan import ALGORITHM, Plan, plan
 

@@ -14,8 +14,7 @@ import torch
 from cadr.algorithms.base import Terms, check_range
 from cadr.algorithms.cadr import CADR, CAPCAI
 from cadr.algorithms.fixmatch import FixMatch
-from cadr.algorithms.imputation import Predictions
-from cadr.algorithms.rebalanced import Rebalanced
+from cadr.algorithms.imputation import Predictions, Rebalanced
 from cadr.utils.options import VIEWS, option
 
 

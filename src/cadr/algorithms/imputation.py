@@ -20,6 +20,7 @@ from cadr.algorithms.base import (
     check_range,
     forward,
 )
+from cadr.errors import ConfigError
 from cadr.estimate.prior import uniform_prior, update_prior
 from cadr.functional import Imputed, cross_entropy, impute, predictions, thresholds
 from cadr.utils.options import option
@@ -122,3 +123,20 @@ class Thresholded(Imputation):
 
     def targets(self, step: Predictions) -> Tensor:
         return step.imputed.labels if self.pseudo_labels == "hard" else step.predicted
+
+
+@dataclass(frozen=True)
+class Rebalanced(Imputation):
+    """Re-balancing of the labelled rows, as a modifier of any method that imputes: of FixMatch and of CADR alike.
+
+    A modifier is a class over `Imputation` that changes the supervised term, or how labelled rows are drawn, and
+    nothing else; `Reweighting(Reweighted, FixMatch)` and `ReweightedCADR(Reweighted, CADR)` are then whole methods.
+    It must not meet labelled rows that are weighted already.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if getattr(self, "propensity", "paper") == "class":
+            raise ConfigError(
+                "propensity 'class' weights the labelled rows already: take plain cadr, or propensity 'paper'."
+            )

@@ -13,8 +13,7 @@ import torch
 from cadr.algorithms.base import Facts, State, Terms
 from cadr.algorithms.cadr import CADR
 from cadr.algorithms.fixmatch import FixMatch
-from cadr.algorithms.imputation import Predictions
-from cadr.algorithms.rebalanced import Rebalanced
+from cadr.algorithms.imputation import Predictions, Rebalanced
 from cadr.functional import cross_entropy
 from cadr.utils.options import option
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from cadr.algorithms.cadr import CADR
 from cadr.algorithms.fixmatch import FixMatch
-from cadr.algorithms.rebalanced import Rebalanced
+from cadr.algorithms.imputation import Rebalanced
 from cadr.utils.options import option
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -122,13 +122,16 @@ def wide_resnet(width: int, stages: int, num_classes: int) -> nn.Module:
 class WideResNet28:
     """WRN-28-k: three stages; k = 2 for CIFAR-10 (1.5 M parameters), k = 8 for CIFAR-100 (23.4 M)."""
 
+    stages: ClassVar[int] = 3
     width: int = option(2, "widening factor k: 16·k channels in the first stage")
 
     def __post_init__(self) -> None:
-        _check(self)
+        check_numbers(self, width=_WIDEST_FACTOR)
+        if self.width < 1:
+            raise ConfigError(f"the widening factor of a wide residual network must be at least 1, not {self.width}")
 
     def build(self, num_classes: int, input_shape: tuple[int, ...]) -> nn.Module:
-        return wide_resnet(self.width, 3, num_classes)
+        return wide_resnet(self.width, self.stages, num_classes)
 
 
 @dataclass(frozen=True)
@@ -139,22 +142,10 @@ class WideResNet28x8(WideResNet28):
 
 
 @dataclass(frozen=True)
-class WideResNet37:
+class WideResNet37(WideResNet28):
     """WRN-37-2, the paper's net for STL-10: the same with a fourth stage (5.9 M parameters)."""
 
-    width: int = option(2, "widening factor k: 16·k channels in the first stage")
-
-    def __post_init__(self) -> None:
-        _check(self)
-
-    def build(self, num_classes: int, input_shape: tuple[int, ...]) -> nn.Module:
-        return wide_resnet(self.width, 4, num_classes)
-
-
-def _check(net: WideResNet28 | WideResNet37) -> None:
-    check_numbers(net, width=_WIDEST_FACTOR)
-    if net.width < 1:
-        raise ConfigError(f"the widening factor of a wide residual network must be at least 1, not {net.width}")
+    stages: ClassVar[int] = 4
 
 
 _SMALLEST = 3  # pixels: less does not survive the stem

@@ -52,7 +52,8 @@ def open_blocks(spec: str, wanted: Wanted, labels: Path | None = None, root: str
 def likely_kind(path: Path) -> Kind | None:
     """What data hold, where that can be told by a look at them."""
     with suppress(OSError):  # any word may be asked about, and no file is called by a thousand digits
-        source = next((source for source in SOURCES if source.matches(path)), None)
+        known = SOURCES if path.suffix or path.is_dir() else ()
+        source = next((source for source in known if source.matches(path)), None)
         return None if source is None else source.KIND or npz.kind_by_header(path)
     return None
 
