@@ -28,10 +28,12 @@ from torch import nn
 
 from cadr.config import Config, Source, name_of
 from cadr.data.pool import MISSING, Pool
+from cadr.data.raw import embed_pool, raw_of
 from cadr.data.sources.arrays import as_examples, check_apart, examples_array, frame_features, is_frame, open_frame
 from cadr.data.sources.base import Options
 from cadr.data.sources.registry import open_blocks
 from cadr.diagnosis.result import Diagnosis
+from cadr.embedding.registry import Pretrained
 from cadr.errors import CadrWarning, ConfigError, DataError
 from cadr.inference.evaluation import closing_words, evaluate_run
 from cadr.inference.predictor import Predictor
@@ -101,7 +103,9 @@ class Run:
         if isinstance(X, str | Path):
             parts = [block.examples for block in open_blocks(str(X), wanted).blocks]
         elif is_frame(X) and wanted.columns is not None:
-            parts = [frame_features("X", X, wanted.columns)]
+            parts = [frame_features("X", X, wanted.columns, wanted.features)]
+        elif wanted.raw is not None:
+            parts = [wanted.embed(raw_of("X", X))]
         else:
             parts = [as_examples("X", examples_array("X", X))]
         found = []
@@ -242,16 +246,32 @@ def _open(data: Any, y: Any, settings: dict[str, Any]) -> tuple[Pool | None, NDA
             texts[known] = [str(value) for value in values.tolist()]
             data = data.assign(**{column: texts})
         return open_frame(
-            data, Options(label_column=column, ignore_columns=tuple(settings.get("ignore_columns", ())))
+            data,
+            Options(
+                label_column=column,
+                ignore_columns=tuple(settings.get("ignore_columns", ())),
+                features=_pretrained(settings),
+                text_column=settings.get("text_column"),
+            ),
         ), None
     if y is None:
         raise DataError(
             f"{type(data).__name__} has no labels; give X and y, a DataFrame with a column of labels, a Pool or a path"
         )
-    examples = examples_array("X", data)
-    check_apart("X", examples)
+    pretrained, embedded = _pretrained(settings), None
+    if pretrained is not None:
+        (examples,), embedded = embed_pool(pretrained, raw_of("X", data))
+    else:
+        examples = examples_array("X", data)
+        check_apart("X", examples)
     known, values = known_labels(y, len(examples))
     classes, found = np.unique(values, return_inverse=True)
     labels = np.full(len(examples), MISSING, dtype=np.int64)
     labels[known] = found
-    return Pool(as_examples("X", examples), labels, tuple(str(value) for value in classes.tolist()), "X"), classes
+    names = tuple(str(value) for value in classes.tolist())
+    return Pool(as_examples("X", examples), labels, names, "X", embedded=embedded), classes
+
+
+def _pretrained(settings: dict[str, Any]) -> Pretrained | None:
+    name = settings.get("features")
+    return None if name is None else Pretrained.find(name, settings.get("device", "auto"))

@@ -52,6 +52,10 @@ class Source:
         0.2, "share of the labels held out to evaluate and calibrate on, where there is no test set; 0: none"
     )
     ignore_columns: tuple[str, ...] = option((), "columns of a table that are no features: identifiers, dates, notes")
+    features: str | None = option(
+        None, "pretrained model for pictures or texts: its Hugging Face name, its folder, or an .onnx file"
+    )
+    text_column: str | None = option(None, "column of a table that is a text, whatever it looks like")
 
     def __post_init__(self) -> None:
         check_numbers(self)

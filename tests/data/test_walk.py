@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from cadr.data.sources.folder import images_under
+from cadr.data.sources.folder import files_under
 from cadr.errors import DataError
 from tests.data.loose import open_data
 from tests.data.writers import write_image
@@ -46,7 +46,7 @@ def test_links_that_lead_in_a_circle_end(tmp_path):
     write_image(tmp_path / "b" / "a.png", PIXELS)
     (tmp_path / "b" / "up").symlink_to(tmp_path)
     (tmp_path / "a").symlink_to(tmp_path / "b")
-    assert images_under(tmp_path) == [tmp_path / "b" / "a.png"]
+    assert files_under(tmp_path) == [tmp_path / "b" / "a.png"]
 
 
 def test_pictures_of_a_kind_that_is_not_read_are_not_left_out_silently(tmp_path):
@@ -70,4 +70,4 @@ def test_pictures_of_a_kind_that_is_not_read_are_not_left_out_silently(tmp_path)
 def test_what_is_called_like_a_picture_and_is_none_is_passed_over(tmp_path):
     write_image(tmp_path / "photos" / "album.png" / "1.png", PIXELS)
     os.mkfifo(tmp_path / "photos" / "2.png")
-    assert images_under(tmp_path / "photos") == [tmp_path / "photos" / "album.png" / "1.png"]
+    assert files_under(tmp_path / "photos") == [tmp_path / "photos" / "album.png" / "1.png"]

@@ -37,16 +37,16 @@ class Lengths(Encoder):
 class _Model:
     """Stands in for a model on disk."""
 
-    def __init__(self, encoder, fingerprint):
-        self.encoder, self.fingerprint = encoder, fingerprint
+    def __init__(self, encoder, kept_as):
+        self.encoder, self.kept_as = encoder, kept_as
 
     def load(self, modality):
         assert self.encoder is not None, "the model was loaded"
         return self.encoder
 
 
-def model(encoder, fingerprint="a" * 64):
-    return _Model(encoder, fingerprint)
+def model(encoder, kept_as="a" * 40):
+    return _Model(encoder, kept_as)
 
 
 TEXTS = tuple("x" * (1 + n % 7) + str(n) for n in range(30))
@@ -77,7 +77,7 @@ def test_items_that_are_alike_are_computed_once():
 def test_another_model_computes_its_own():
     embed(model(Lengths("texts")), Texts(TEXTS))
     other = Lengths("texts")
-    embed(model(other, "b" * 64), Texts(TEXTS))
+    embed(model(other, "b" * 40), Texts(TEXTS))
     assert len(other.seen) == len(TEXTS)
 
 
@@ -167,7 +167,7 @@ def test_pictures_that_cannot_be_read_are_named_together_when_the_others_are_don
     for n in range(10):
         Image.new("RGB", (8, 6), (20 * n, 0, 0)).save(tmp_path / f"{n}.png")
     for n in (3, 7):
-        (tmp_path / f"{n}.png").write_bytes(b"no picture" * n)
+        (tmp_path / f"{n}.png").write_bytes(b"no picture")
     files = tuple(sorted(tmp_path.glob("*.png")))
     first = Lengths("pictures")
     with pytest.raises(ImageError, match=r"2 of 10 images cannot be read: .*3.png, .*7.png; mend them or take them"):

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from cadr.diagnosis.result import Diagnosis
 
 
+_BY_PIXELS = (
+    "This is what a linear classifier sees in pixels, which is little in photographs: add --features NAME, such as "
+    "facebook/dinov2-small, and it sees what a pretrained model does."
+)
+
+
 def add(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "diagnose",
@@ -61,6 +67,8 @@ def run(namespace: Namespace) -> int:
     if not namespace.json:
         for line in column_warnings(pool):
             print(line)
+        if pool.kind == "image":
+            print(_BY_PIXELS)
     return 0
 
 

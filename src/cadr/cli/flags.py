@@ -174,7 +174,7 @@ def _show(value: Any) -> str:
 
 def add_source(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "data", metavar="DATA", help="a folder of images, an .npz, .npy, CSV or Parquet file, or a benchmark's name"
+        "data", metavar="DATA", help="a folder of images or texts, an .npz, .npy, CSV or Parquet file, or a benchmark"
     )
     parser.add_argument(
         "--labels",
@@ -190,6 +190,14 @@ def add_source(parser: argparse.ArgumentParser) -> None:
         help="columns of a table that are no features: identifiers, dates, notes",
     )
     parser.add_argument("--image-size", type=int, metavar="N", help="resize images to N × N pixels")
+    parser.add_argument(
+        "--features",
+        metavar="NAME",
+        help="pretrained model for pictures or texts: its Hugging Face name, its folder, or an .onnx file",
+    )
+    parser.add_argument(
+        "--text-column", metavar="NAME", help="column of a table that is a text, whatever it looks like"
+    )
     add_root(parser)
 
 
@@ -207,4 +215,6 @@ def open_source(namespace: argparse.Namespace) -> Pool:
         label_column=namespace.label_column,
         image_size=namespace.image_size,
         ignore_columns=tuple(namespace.ignore_columns),
+        features=namespace.features,
+        text_column=namespace.text_column,
     )

@@ -70,6 +70,8 @@ def choose(arguments: list[str]) -> Choice:
 
 def _likely_views(arguments: list[str], recipe: dict[str, Any]) -> str:
     """Whose flags to offer when nobody names the views: the data are opened only after the flags have been read."""
+    if "features" in recipe or any(a.split("=")[0] == "--features" for a in arguments):
+        return "features"
     values_of_labels = [after for flag, after in pairwise(arguments) if flag == "--labels"]  # of a folder of images
     data = [recipe.get("data", ""), *(a for a in arguments if a not in values_of_labels)]
     return "features" if any(likely_kind(Path(a)) == "features" for a in data) else "image"

@@ -43,6 +43,8 @@ def headline(pool: Pool) -> str:
     n, shape = len(pool.labels), pool.examples.shape[1:]
     what = f"images of {shape[0]}×{shape[1]} pixels" if pool.kind == "image" else f"rows of {shape[0]} features"
     what += "" if pool.columns is None else f" from {len(pool.columns)} columns"
+    if pool.embedded is not None and not pool.embedded.in_columns:
+        what = f"{pool.embedded.raw.modality} by {shape[0]} features of a pretrained model"
     own = pool.stream is None and pool.hidden_labels is None  # nobody has heard of a stream that no protocol decided on
     parts = [
         f"{pool.name}: {n:,} {what}, {pool.num_classes} classes",
@@ -107,6 +109,8 @@ def telling_in_words(columns: Sequence[Column], examples: NDArray[Any], labelled
     for column in columns:
         cells = examples[:, at : at + len(column.features)]
         at += len(column.features)
+        if column.texts is not None:
+            continue
         numbers = column.words is None
         marks = cells[:, 1:] if numbers else cells  # of numbers: whether they are missing, if any are
         apart = marks.shape[1] and not (_kinds(marks[labelled]) & _kinds(marks[~labelled])).any()

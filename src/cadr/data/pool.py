@@ -7,7 +7,7 @@ import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from cadr.data.description import class_table, describe, headline
 from cadr.data.sources.columns import Column
 from cadr.errors import DataError
 from cadr.utils.text import html_table, listed
+
+if TYPE_CHECKING:
+    from cadr.data.raw import Embedded
 
 MISSING = -1
 CHUNK = 1 << 22  # bytes looked at together, so that a memory-mapped array of any size is checked in little memory
@@ -45,6 +48,7 @@ class Pool:
     feature_names: tuple[str, ...] | None = None
     columns: tuple[Column, ...] | None = None  # of a table that has words, dates or gaps: how they became features
     identifiers: tuple[str, ...] | None = field(default=None, repr=False)  # what the rows are called: file names, ids
+    embedded: Embedded | None = field(default=None, repr=False)  # of pictures and texts that became vectors
 
     def __post_init__(self) -> None:
         for name in ("examples", "labels", "test_examples", "test_labels", "hidden_labels", "stream"):
@@ -97,7 +101,31 @@ class Pool:
     @cached_property
     def contents(self) -> str:
         """A hash of pixels or features, and of what is tested on. Of large arrays it reads a part alone."""
+        if self.embedded is not None:
+            known = self.embedded.model + self.embedded.contents + contents_hash(self.test_labels)
+            return hashlib.sha256(known.encode()).hexdigest()
         return contents_hash(self.examples, self.test_examples, self.test_labels)
+
+    @property
+    def in_files(self) -> bool:
+        """Whether the rows are files, if they are called anything."""
+        return self.kind == "image" or (self.embedded is not None and not self.embedded.in_columns)
+
+    @property
+    def has_pictures(self) -> bool:
+        return self.kind == "image" or (self.embedded is not None and self.embedded.raw.modality == "pictures")
+
+    def picture(self, row: int, side: int) -> NDArray[np.uint8] | None:
+        """The row as a picture (h, w, 3), if it is one; if large, perhaps smaller than it was, but not than `side`."""
+        if self.kind == "image" or not self.has_pictures or self.embedded is None:
+            return np.asarray(self.examples[row]) if self.kind == "image" else None
+        return np.asarray(self.embedded.raw.read(row, side))
+
+    def text(self, row: int) -> str | None:
+        """The row as a text, if it is one or has one."""
+        if self.embedded is None or self.has_pictures:
+            return None
+        return str(self.embedded.raw.read(row))
 
     def __repr__(self) -> str:
         return f"Pool({headline(self)})"

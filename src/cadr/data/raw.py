@@ -6,15 +6,18 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cadr.data.sources.images import ImageError, check_readable, decode
-from cadr.embedding.items import KEY, Modality
+from cadr.embedding.items import KEY, Modality, Vectors
 from cadr.errors import CadrError, DataError
 from cadr.utils.text import reason, shown
+
+if TYPE_CHECKING:
+    from cadr.embedding.registry import Pretrained
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +29,9 @@ class PictureFiles:
 
     def __len__(self) -> int:
         return len(self.paths)
+
+    def __getitem__(self, rows: slice) -> PictureFiles:
+        return PictureFiles(self.paths[rows])
 
     def key(self, row: int) -> bytes:
         try:
@@ -51,6 +57,9 @@ class Pictures:
     def __len__(self) -> int:
         return len(self.array)
 
+    def __getitem__(self, rows: slice) -> Pictures:
+        return Pictures(self.array[rows])
+
     def key(self, row: int) -> bytes:
         picture = self.array[row]
         return hashlib.sha256(repr(picture.shape).encode() + np.ascontiguousarray(picture).tobytes()).digest()[:KEY]
@@ -72,6 +81,9 @@ class Texts:
     def __len__(self) -> int:
         return len(self.texts)
 
+    def __getitem__(self, rows: slice) -> Texts:
+        return Texts(self.texts[rows])
+
     def key(self, row: int) -> bytes:
         return hashlib.sha256(self.texts[row].encode(errors="surrogatepass")).digest()[:KEY]
 
@@ -83,6 +95,33 @@ class Texts:
 
 
 Raw = PictureFiles | Pictures | Texts
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """How the examples of a pool became vectors."""
+
+    model: str  # a hash of the pretrained model
+    contents: str  # a hash of all that was embedded: the vectors themselves may differ a little from machine to machine
+    raw: Raw  # what was embedded, row by row; of several columns of texts the first
+    in_columns: bool = False  # of a table, whose rows may hold more than that
+
+
+def embed(pretrained: Pretrained, raw: Raw) -> Vectors:
+    """float32 (n, d), a row for each."""
+    from cadr.embedding import embed as embedding  # here, as it brings torch along
+
+    return embedding.embed(pretrained, raw)
+
+
+def embed_pool(pretrained: Pretrained, *parts: Raw) -> tuple[list[Vectors], Embedded]:
+    """The same of all that a pool is made of, the examples first, and how it was done."""
+    from cadr.embedding import embed as embedding
+
+    keys = [embedding.keys_of(part) for part in parts]
+    contents = hashlib.sha256(b"".join(key for part in keys for key in part)).hexdigest()
+    found = [embedding.embed(pretrained, part, known) for part, known in zip(parts, keys, strict=True)]
+    return found, Embedded(pretrained.fingerprint, contents, parts[0])
 
 
 def raw_of(name: str, values: Any) -> Raw:

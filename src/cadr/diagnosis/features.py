@@ -56,7 +56,19 @@ def fit_features(pool: Pool, rows: Rows, random: np.random.Generator) -> Feature
     spread = _project(x, mean, axes).std(0, dtype=np.float64)
     if axes is None and pool.columns is not None:
         spread = np.maximum(spread, _least(pool.columns))
-    return Features(pool, mean, axes, _scale(spread, separate=pool.feature_names is not None))
+    scale = _scale(spread, separate=pool.feature_names is not None)
+    for part in _of_texts(pool.columns or ()) if axes is None else ():
+        scale[part] = _scale(spread[part], separate=False)
+    return Features(pool, mean, axes, scale)
+
+
+def _of_texts(columns: Sequence[Column]) -> Iterator[slice]:
+    """Where the numbers are that stand for texts, whose scale is one."""
+    at = 0
+    for column in columns:
+        if column.texts is not None:
+            yield slice(at, at + column.texts)
+        at += len(column.features)
 
 
 def _least(columns: Sequence[Column]) -> NDArray[np.float64]:

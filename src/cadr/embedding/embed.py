@@ -21,15 +21,20 @@ from cadr.utils.progress import TimeLeft
 _SAVED = 15.0  # seconds between files of vectors: what a kill costs at most
 
 
-def embed(pretrained: Pretrained, items: Items) -> Vectors:
-    """float32 (n, d), a row for each item.
+def keys_of(items: Items) -> list[bytes]:
+    """Hashes of what the items hold."""
+    with _threads() as threads:
+        return list(threads.map(items.key, range(len(items))))
+
+
+def embed(pretrained: Pretrained, items: Items, keys: list[bytes] | None = None) -> Vectors:
+    """float32 (n, d), a row for each item; `keys` are theirs, if somebody knows them already.
 
     Says on standard error how far it is and how long it will take. Items that cannot be read are named together, when
     all others are done, so that these are not computed again when the data have been mended.
     """
-    with _threads() as threads:
-        keys = list(threads.map(items.key, range(len(items))))
-    store, vectors, missing = Store(pretrained.fingerprint), None, np.ones(len(keys), dtype=bool)
+    keys = keys_of(items) if keys is None else keys
+    store, vectors, missing = Store(pretrained.kept_as), None, np.ones(len(keys), dtype=bool)
     for rows, found in store.find(keys):
         vectors = np.empty((len(keys), found.shape[1]), dtype=np.float32) if vectors is None else vectors
         vectors[rows] = found
@@ -41,14 +46,15 @@ def embed(pretrained: Pretrained, items: Items) -> Vectors:
     for row in np.flatnonzero(missing).tolist():
         first.setdefault(keys[row], row)
     encoder = pretrained.load(items.modality)
-    failures: list[tuple[int, CadrError]] = []
+    failures: dict[int, CadrError] = {}
     for part, found in _computed(encoder, items, list(first.values()), keys, store, failures):
         vectors = np.empty((len(keys), found.shape[1]), dtype=np.float32) if vectors is None else vectors
         vectors[part] = found
-    items.refuse(failures)
+    alike = [(row, first[keys[row]]) for row in np.flatnonzero(missing).tolist()]
+    items.refuse([(row, failures[computed]) for row, computed in alike if computed in failures])
     assert vectors is not None
-    for row in np.flatnonzero(missing).tolist():
-        vectors[row] = vectors[first[keys[row]]]
+    for row, computed in alike:
+        vectors[row] = vectors[computed]
     return vectors
 
 
@@ -58,7 +64,7 @@ def _computed(
     rows: list[int],
     keys: Sequence[bytes],
     store: Store,
-    failures: list[tuple[int, CadrError]],
+    failures: dict[int, CadrError],
 ) -> Iterator[tuple[list[int], Vectors]]:
     """Batches of rows and their vectors, which are kept; rows that cannot be read go to `failures`."""
     waiting: list[tuple[list[int], Vectors]] = []
@@ -85,7 +91,7 @@ def _computed(
 
 
 def _read(
-    encoder: Encoder, items: Items, rows: list[int], failures: list[tuple[int, CadrError]]
+    encoder: Encoder, items: Items, rows: list[int], failures: dict[int, CadrError]
 ) -> Iterator[tuple[list[int], list[Any]]]:
     """Batches as they go into the network; while it computes one, the next is read."""
 
@@ -97,7 +103,7 @@ def _read(
 
     def done(part: list[int], found: list[Any]) -> tuple[list[int], list[Any]]:
         bad = [isinstance(each, CadrError) for each in found]
-        failures.extend((row, each) for row, each, fails in zip(part, found, bad, strict=True) if fails)
+        failures.update((row, each) for row, each, fails in zip(part, found, bad, strict=True) if fails)
         kept = [(row, each) for row, each, fails in zip(part, found, bad, strict=True) if not fails]
         return [row for row, _ in kept], [each for _, each in kept]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -72,6 +72,7 @@ class Pretrained:
     name: str
     location: Path
     device: torch.device
+    _loaded: Encoder | None = field(default=None, init=False, repr=False, compare=False)
 
     @staticmethod
     def find(name: str, device: str = "auto") -> Pretrained:
@@ -90,11 +91,22 @@ class Pretrained:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of all that its vectors depend on."""
-        return f"{model_hash(self.location)}{'-half' if self.device.type == 'cuda' else ''}"
+        """A hash of the model, wherever it lies and whatever it is called."""
+        return model_hash(self.location)
+
+    @property
+    def kept_as(self) -> str:
+        """What its vectors are kept under: those of half precision are a little different."""
+        return f"{self.fingerprint[:40]}{'-half' if self.device.type == 'cuda' else ''}"
 
     def load(self, modality: Modality) -> Encoder:
-        """Ready to encode pictures or texts."""
+        """Ready to encode pictures or texts; it is loaded once."""
+        if self._loaded is None or self._loaded.modality != modality:
+            object.__setattr__(self, "_loaded", self._load(modality))
+        assert self._loaded is not None
+        return self._loaded
+
+    def _load(self, modality: Modality) -> Encoder:
         fitting = (kind for kind in KINDS.values() if kind.fits(self.location) and modality in kind.modalities)
         kind = next(fitting, None)
         encoder = None if kind is None else kind.open(self.name, self.location, self.device)

@@ -27,9 +27,9 @@ _UNREADABLE = (OSError, ValueError, KeyError, EOFError, BadZipFile)
 class Store:
     """The vectors of one model. Nothing has to be there, or writable: then it keeps nothing."""
 
-    def __init__(self, fingerprint: str) -> None:
+    def __init__(self, name: str) -> None:
         base = cache_folder()
-        self.folder = None if base is None else base / _FOLDER / fingerprint[:40]
+        self.folder = None if base is None else base / _FOLDER / name
 
     def find(self, keys: Sequence[bytes]) -> Iterator[tuple[NDArray[np.int64], Vectors]]:
         """Rows of `keys` whose vectors are there, with these, file by file."""

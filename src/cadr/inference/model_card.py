@@ -13,6 +13,7 @@ from cadr.config import name_of
 from cadr.data import validation
 from cadr.data.sources.columns import Column, apart
 from cadr.data.sources.images import DECODING
+from cadr.embedding.encoder import PictureEncoder
 from cadr.errors import CadrError
 from cadr.inference.accuracy_notes import caution, caution_about_guess, over_classes, zero_recall
 from cadr.inference.evaluation import evaluate_run
@@ -24,8 +25,17 @@ from cadr.utils.text import counted, percent, printable
 _JUDGED = {"test": "the test set", "held_out": "training rows held out", "validation": "labels held out from training"}
 
 
-def model_card(run: Path, predictor: Predictor, files: list[str], model: nn.Module | None) -> str:
-    """`model` is the module of the user's own that the run was trained with, if it was."""
+def model_card(
+    run: Path,
+    predictor: Predictor,
+    files: list[str],
+    model: nn.Module | None,
+    backbone: PictureEncoder | None = None,
+) -> str:
+    """`model` is the module of the user's own that the run was trained with, if it was.
+
+    The `backbone` of a run on features of pictures is inside the exported programs.
+    """
     spec, config = predictor.spec, predictor.config
     network = "a module of the user's own" if config.model is None else name_of(config.model)
     facts = describe_run(config, Path(config.data).name, network, None)
@@ -61,7 +71,7 @@ def model_card(run: Path, predictor: Predictor, files: list[str], model: nn.Modu
             "",
             "## How to use it",
             "",
-            f"- Input: {_input(predictor)}.",
+            f"- Input: {_input(predictor, backbone)}.",
             "- Output: the probability of each class, in the order of the table.",
             *([f"- Files: {', '.join(files)}."] if files else []),
             *_encoding(predictor),
@@ -86,11 +96,30 @@ def model_card(run: Path, predictor: Predictor, files: list[str], model: nn.Modu
 
 def _kind(predictor: Predictor) -> str:
     shape = predictor.spec.shape
+    if predictor.spec.raw is not None:
+        return f"{predictor.spec.raw}, by the {shape[0]} features of {_pretrained(predictor)}"
     return f"images of {shape[1]}×{shape[0]} pixels" if predictor.spec.kind == "image" else f"{shape[0]} features"
 
 
-def _input(predictor: Predictor) -> str:
+def _pretrained(predictor: Predictor) -> str:
+    return _cell(Path(predictor.config.source.features or "a pretrained model").as_posix())
+
+
+def _input(predictor: Predictor, backbone: PictureEncoder | None) -> str:
     shape = ", ".join(map(str, predictor.spec.shape))
+    if backbone is not None:
+        height, width = backbone.preprocessing.crop
+        return (
+            f"pictures, uint8 (n, {height}, {width}, 3), resized as the file says under `resize`; "
+            f"{_pretrained(predictor)}, which makes features of them, is inside. Image files are read as they were for "
+            f"training: {DECODING}"
+        )
+    if predictor.spec.raw is not None:
+        return (
+            f"features of {predictor.spec.raw}, float32 (n, {shape}), as {_pretrained(predictor)} makes them, which is "
+            f"not inside (sha256 {predictor.spec.pretrained}); `cadr embed` computes them, and `cadr predict` takes "
+            f"{predictor.spec.raw} themselves"
+        )
     if predictor.spec.kind == "image":
         size = predictor.config.source.image_size
         as_they_are = "as they are" if size is None else f"of any size, resized bilinearly to {size}×{size} pixels"
@@ -109,7 +138,9 @@ def _encoding(predictor: Predictor) -> list[str]:
     lines = []
     for column in predictor.spec.columns or ():
         features = number = _number(column)
-        if column.words is not None:
+        if column.texts is not None:
+            features = f"the text, as {_pretrained(predictor)} embeds it"
+        elif column.words is not None:
             features = f"1 for the word that the cell is, 0 for the others: {', '.join(map(apart, column.words))}"
         elif column.fill is not None:
             features = f"{number}, or {column.fill:.9g} where it is missing; 1 where it is missing, else 0"

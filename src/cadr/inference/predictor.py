@@ -7,7 +7,7 @@ import sys
 from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -16,10 +16,13 @@ from torch import Tensor, nn
 
 from cadr.config import Config
 from cadr.data.sources.base import Wanted
+from cadr.embedding.items import Modality
+from cadr.embedding.registry import Pretrained
 from cadr.errors import CheckpointError
 from cadr.estimate.calibration import Calibration, uncalibrated
 from cadr.models import normalised
 from cadr.training import checkpoint
+from cadr.training.data_location import with_model_located
 from cadr.training.loop import CALIBRATION
 from cadr.training.network import at_once, call, is_half
 from cadr.training.plan import device_of
@@ -61,6 +64,7 @@ class Predictor:
         config, spec = folder.config(), InputSpec.read(folder.path)
         if config is None:
             raise CheckpointError(f"{out} is not a run: it holds no config.toml.")
+        config = with_model_located(config, folder.path)
         tensors, _ = trained(folder, "predict with")
         if model is None:
             if config.model is None:
@@ -78,7 +82,21 @@ class Predictor:
     def wanted(self) -> Wanted:
         """How data to predict on are read."""
         spec, source = self.spec, self.config.source
-        return Wanted(spec.shape, spec.class_names, spec.table, source.label_column, source.image_size)
+        features, raw = self.pretrained, cast(Modality | None, spec.raw)
+        return Wanted(spec.shape, spec.class_names, spec.table, source.label_column, source.image_size, features, raw)
+
+    @cached_property
+    def pretrained(self) -> Pretrained | None:
+        """The model by which pictures or texts become the features that this one takes."""
+        name = self.config.source.features
+        if self.spec.pretrained is None or name is None:
+            return None
+        found = Pretrained.find(name, str(self.device))
+        if found.fingerprint != self.spec.pretrained:
+            raise CheckpointError(
+                f"{name} is another model here than when the run was trained; put that one back, or train again."
+            )
+        return found
 
     @torch.inference_mode()
     def logits(self, examples: NDArray[Any]) -> Tensor:

@@ -17,6 +17,7 @@ from cadr.report.model_outputs import Look
 from cadr.report.runs import clean
 
 _SIDE = 96  # pixels; larger pictures are made smaller, smaller ones are enlarged by the page
+_LETTERS = 160  # of a text
 _GUESSES = 3
 _TINY = 1e-12  # below this a probability is rounding, and its logarithm no loss
 CLASSES = 12  # whose pictures are shown, of those with the fewest labels
@@ -45,7 +46,7 @@ def worth_labelling(look: Look, propensity: NDArray[np.float64], names: tuple[st
             row = int(look.unlabelled[i])
             guesses = guesses_of(look.on_unlabelled[i], names)
             share = float(removed[i] / total)
-            image = picture(look.pool.examples[row])
+            image = picture(look, "unlabelled", row)
             shown.append(Example(called(look, "unlabelled", row), image, None, "unlabelled", guesses, share))
     return shown
 
@@ -63,18 +64,34 @@ def called(look: Look, part: str, row: int) -> str:
             return f"{part.replace('_', ' ')} example {row}"
         row = int(look.rows_of_part[row])
     called = "" if look.pool.identifiers is None else clean(look.pool.identifiers[row])
-    return called or f"row {row}"
+    text = look.pool.text(row)
+    return (called or f"row {row}") + ("" if text is None else f": {_beginning(text)}")
 
 
-def picture(example: NDArray[Any], side: int = _SIDE) -> str | None:
+def _beginning(text: str) -> str:
+    plain = clean(" ".join(text.split()))
+    return f"“{plain}”" if len(plain) <= _LETTERS else f"“{plain[:_LETTERS]}…”"
+
+
+def picture(look: Look, part: str, row: int, side: int = _SIDE) -> str | None:
     """The example as an image inside the page, if it is one."""
-    if example.ndim != 3:
+    example = _pixels(look, part, row, side)
+    if example is None:
         return None
     image = Image.fromarray(np.ascontiguousarray(example))
     image.thumbnail((side, side))
     content = io.BytesIO()
     image.save(content, "PNG", optimize=True)
     return "data:image/png;base64," + base64.b64encode(content.getvalue()).decode()
+
+
+def _pixels(look: Look, part: str, row: int, side: int) -> NDArray[Any] | None:
+    if part in ("labelled", "unlabelled"):
+        return look.pool.picture(row, side)
+    if look.rows_of_part is not None:
+        return look.pool.picture(int(look.rows_of_part[row]), side)
+    tested = look.pool.test_examples
+    return tested[row] if tested is not None and tested.ndim == 4 else None
 
 
 @dataclass(frozen=True)
@@ -100,7 +117,7 @@ def named(look: Look, names: tuple[str, ...]) -> list[Named]:
     With few labels a class may end up with another's name, and no figure can say so where there are no labels to tell;
     a person sees it at a glance. The classes with the fewest labels come first; none where examples are no pictures.
     """
-    if look.pool.examples.ndim != 4 or not len(look.unlabelled):
+    if not look.pool.has_pictures or not len(look.unlabelled):
         return []
     labels = look.labels
     counts = np.bincount(labels[labels != MISSING], minlength=len(names))
@@ -125,7 +142,7 @@ def named(look: Look, names: tuple[str, ...]) -> list[Named]:
 
 
 def _pictures(look: Look, rows: np.ndarray) -> list[Shown]:
-    drawn = [(called(look, "unlabelled", int(row)), picture(look.pool.examples[row], _SMALL_SIDE)) for row in rows]
+    drawn = [(called(look, "unlabelled", int(row)), picture(look, "unlabelled", int(row), _SMALL_SIDE)) for row in rows]
     return [Shown(name, image) for name, image in drawn if image is not None]
 
 

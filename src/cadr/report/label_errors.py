@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +35,7 @@ def doubts(look: Look, names: tuple[str, ...], most: int) -> list[Doubts]:
     words = f"Of {counted(len(labels), what)}{held_out} the model contradicts {doubted.sum():,}."
     if 2 * doubted.sum() > len(labels):
         words += " A model that is mistaken so often is no reason to doubt a label, nor are its predictions around one."
-    told = _Told(look.part, pool.test_examples, rows, labels, look.on_part, np.zeros(len(rows), dtype=np.bool_))
+    told = _Told(look.part, rows, labels, look.on_part, np.zeros(len(rows), dtype=np.bool_))
     return [_shown(look, names, most, words, told, doubted), trained]
 
 
@@ -45,8 +44,7 @@ class _Told:
     """Labels of one part, and what is said against them, row by row."""
 
     part: str
-    examples: NDArray[Any]
-    rows: NDArray[np.int64]  # of `examples`
+    rows: NDArray[np.int64]
     labels: NDArray[np.int64]
     names: NDArray[np.float64]  # (n, C) probabilities, or how often a name is borne around
     by_neighbours: NDArray[np.bool_]
@@ -67,7 +65,7 @@ def _of_trained(look: Look, names: tuple[str, ...], most: int) -> Doubts:
             f"{doubted.sum():,} may be wrong: it predicts another class more often among the unlabelled examples that "
             "lie nearest to them in its middle."
         )
-    told = _Told("labelled", look.pool.examples, look.labelled, labels, said, by_neighbours)
+    told = _Told("labelled", look.labelled, labels, said, by_neighbours)
     return _shown(look, names, most, words, told, doubted)
 
 
@@ -82,7 +80,7 @@ def _shown(
         examples.append(
             Example(
                 called(look, told.part, row),
-                picture(told.examples[row]),
+                picture(look, told.part, row),
                 names[int(told.labels[i])],
                 told.part,
                 guesses_of(told.names[i], names),

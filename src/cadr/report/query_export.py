@@ -63,7 +63,7 @@ def write_to_label(path: Path, look: Look) -> list[str]:
     """Write at most a hundred, with a blank for the label, and what it may be. What to know comes back in words."""
     pool, names = look.pool, look.pool.identifiers
     asked = least_sure(look.on_unlabelled)[:MOST]
-    first = ["row" if names is None else "file" if pool.examples.ndim == 4 else "id"]
+    first = ["row" if names is None else "file" if pool.in_files else "id"]
     shared = _shared(names or (), [int(row) for row in look.unlabelled[asked]])
     if shared is not None:
         first.append("row")

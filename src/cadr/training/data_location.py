@@ -15,11 +15,19 @@ def located(config: Config, run: Path) -> Config:
 
     The nearest one from which they lead to something is taken; whether that is what the run saw is checked elsewhere.
     """
+    config = with_model_located(config, run)
     source = dataclasses.replace(
         config.source, labels=_found(config.source.labels, run), root=_found(config.source.root, run)
     )
     data = config.data if config.data in BENCHMARKS else str(_found(config.data, run))
     return dataclasses.replace(config, data=data, source=source)
+
+
+def with_model_located(config: Config, run: Path) -> Config:
+    """The same of the pretrained model alone, which predictions need, too."""
+    return dataclasses.replace(
+        config, source=dataclasses.replace(config.source, features=_found(config.source.features, run))
+    )
 
 
 def _found(path: str | None, run: Path) -> str | None:

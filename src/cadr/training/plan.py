@@ -180,6 +180,9 @@ def open_source(config: Config) -> Pool:
         label_column=source.label_column,
         image_size=source.image_size,
         ignore_columns=source.ignore_columns,
+        features=source.features,
+        text_column=source.text_column,
+        device=config.training.device,
     )
 
 

@@ -29,6 +29,8 @@ class InputSpec:
     centre: tuple[float, ...] | None = None  # features are standardised: (x − centre) / scale
     scale: tuple[float, ...] | None = None
     columns: tuple[Column, ...] | None = None  # how a table with words, dates or gaps became features
+    pretrained: str | None = None  # a hash of the model by which pictures or texts became features
+    raw: str | None = None  # what they were: pictures or texts; None: columns of texts, if anything
 
     @staticmethod
     def of(pool: Pool, inputs: Inputs, validated: bool) -> InputSpec:
@@ -45,6 +47,8 @@ class InputSpec:
             centre=None if inputs.centre is None else tuple(inputs.centre.tolist()),
             scale=None if inputs.scale is None else tuple(inputs.scale.tolist()),
             columns=pool.columns,
+            pretrained=None if pool.embedded is None else pool.embedded.model,
+            raw=None if pool.embedded is None or pool.embedded.in_columns else pool.embedded.raw.modality,
         )
 
     @property
@@ -77,6 +81,6 @@ class InputSpec:
             whole = whole and all(v is not None and len(v) == spec.shape[0] for v in (spec.centre, spec.scale))
             made = spec.table and sum(len(column.features) for column in spec.table)
             whole = whole and made in (None, spec.shape[0])
-        if not whole or spec.kind not in ("image", "features"):
+        if not whole or spec.kind not in ("image", "features") or spec.raw not in (None, "pictures", "texts"):
             raise CheckpointError(f"{path} contradicts itself; train the run again.")
         return spec

@@ -6,24 +6,29 @@ Nothing is copied that already has the form of examples: uint8 (n, h, w, 3), or 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cadr.data.pool import Pool, chunks
+from cadr.data.raw import Pictures, Texts, embed
 from cadr.data.sources.base import Block, Blocks, Options, PredictionDataError, Wanted, in_words
 from cadr.data.sources.columns import Column, encode
 from cadr.data.sources.images import resize_all
 from cadr.data.sources.labels import Names, encode_labels, label_text, names_of_numbers, names_of_texts, whole_numbers
-from cadr.data.sources.parsing import Cells, TableError, rows_from, values
+from cadr.data.sources.parsing import Cells, TableError, cells_as_texts, rows_from, values
 from cadr.data.sources.schema_inference import Rounding, Survey
 from cadr.data.sources.table import Part, places, table_pool
 from cadr.errors import DataError
 from cadr.utils.text import reason
+
+if TYPE_CHECKING:
+    from cadr.embedding.registry import Pretrained
 
 ROWS = 8192  # to predict on together, at most
 
@@ -122,7 +127,9 @@ def array_blocks(name: str, array: NDArray[Any], labels: Names | None, wanted: W
         start = 0
         for part in (chunk[i : i + ROWS] for chunk in chunks(array) for i in range(0, len(chunk), ROWS)):
             examples = as_examples(name, part)
-            if examples.ndim == 4:
+            if examples.ndim == 4 and wanted.raw == "pictures":
+                examples = wanted.embed(Pictures(examples))
+            elif examples.ndim == 4:
                 examples = resize_all(examples, wanted.image_size)
             wanted.check(name, examples)
             _check_finite(name, examples, start)
@@ -232,11 +239,14 @@ def open_frame(frame: Any, options: Options) -> Pool:
     def parts() -> Iterator[Part]:
         yield Part(labels, called[0] if called else [], cells, rows_from(path, 0))
 
-    return table_pool(path, [header[i] for i in at.features], parts)
+    return table_pool(path, [header[i] for i in at.features], parts, options)
 
 
-def columns_of(name: str, frame: Any) -> tuple[Column, ...] | None:
-    """What the columns hold; None if all are numbers without gaps, which need no encoding."""
+def columns_of(name: str, frame: Any, features: Pretrained | None = None) -> tuple[Column, ...] | None:
+    """What the columns hold; None if all are numbers without gaps, which need no encoding.
+
+    Columns of texts are learned from through the pretrained model of `features`.
+    """
     cells = [_cells(name, title, frame.iloc[:, i]) for i, title in enumerate(frame.columns)]
     if not any(isinstance(c, list) or c.dtype.kind == "M" or np.isnan(c).any() for c in cells):
         return None
@@ -244,11 +254,16 @@ def columns_of(name: str, frame: Any) -> tuple[Column, ...] | None:
     for title, column in zip(frame.columns, cells, strict=True):
         survey = Survey(str(title), f"drop(columns={title!r})")
         survey.add(column, lambda row: f"{name}, row {row}")
-        found.append(survey.column(name))
+        of = survey.column(name, embeds=features is not None)
+        if of.texts is not None and features is not None:
+            of = replace(of, texts=embed(features, Texts(("",))).shape[1])
+        found.append(of)
     return tuple(found)
 
 
-def frame_features(name: str, frame: Any, columns: Sequence[Column]) -> NDArray[np.float32]:
+def frame_features(
+    name: str, frame: Any, columns: Sequence[Column], features: Pretrained | None = None
+) -> NDArray[np.float32]:
     """float32 (rows, features); the columns are those that were learned, in any order, among others or not."""
     titles = [str(title) for title in frame.columns]
     found = []
@@ -257,7 +272,10 @@ def frame_features(name: str, frame: Any, columns: Sequence[Column]) -> NDArray[
             problem = "no column" if column.name not in titles else "more than one column"
             raise TableError(f"{name}: there is {problem} {column.name!r}, which the model was trained with")
         cells = _cells(name, column.name, frame.iloc[:, titles.index(column.name)])
-        found.append(values(column, cells, lambda row: f"{name}, row {row}"))
+        if column.texts is not None and features is not None:
+            found.append(embed(features, Texts(tuple(cells_as_texts(cells)))))
+        else:
+            found.append(values(column, cells, lambda row: f"{name}, row {row}"))
     return encode(columns, found, len(frame))
 
 

@@ -10,16 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
 from cadr.data.pool import Pool
+from cadr.data.raw import Raw, embed
 from cadr.data.sources.columns import Column
 from cadr.data.sources.labels import Names
 from cadr.data.sources.parsing import UnknownCategories
+from cadr.embedding.items import Modality, Vectors
 from cadr.errors import DataError
 from cadr.utils.text import counted
+
+if TYPE_CHECKING:
+    from cadr.embedding.registry import Pretrained
 
 Kind = Literal["image", "features"]
 
@@ -36,6 +41,8 @@ class Options:
     label_column: str = "label"
     image_size: int | None = None
     ignore_columns: tuple[str, ...] = ()
+    features: Pretrained | None = None  # by which pictures and texts become vectors
+    text_column: str | None = None  # of a table, which is a text whatever it looks like
 
 
 @dataclass(frozen=True)
@@ -47,13 +54,20 @@ class Wanted:
     columns: tuple[Column, ...] | None = None  # of the table that was trained on; None: it was no table
     label_column: str = "label"
     image_size: int | None = None  # to which images of other sizes are brought
+    features: Pretrained | None = None  # by which pictures and texts became vectors
+    raw: Modality | None = None  # what examples were before; None: these are, or are in columns
 
     @property
     def kind(self) -> Kind:
-        return "image" if len(self.shape) == 3 else "features"
+        return "image" if len(self.shape) == 3 or self.raw == "pictures" else "features"
+
+    def embed(self, raw: Raw) -> Vectors:
+        """Examples as the model takes them."""
+        assert self.features is not None
+        return embed(self.features, raw)
 
     def check(self, name: str, examples: NDArray[Any]) -> None:
-        if (examples.ndim == 4) != (self.kind == "image"):
+        if (examples.ndim == 4) != (len(self.shape) == 3):
             raise self.other_kind(f"{name} holds {in_words(examples.shape[1:])}")
         if examples.shape[1:] != self.shape:
             raise PredictionDataError(
@@ -63,7 +77,9 @@ class Wanted:
 
     def other_kind(self, found: str) -> PredictionDataError:
         """Images were found where features are wanted, or the other way round; no size would help."""
-        if self.kind == "image":
+        if self.raw is not None:
+            trained, other = f"{self.raw}, by their vectors", "such data"
+        elif self.kind == "image":
             trained, other = in_words(self.shape), "features"
         else:
             trained, other = f"{'an array' if self.columns is None else 'a table'} of {in_words(self.shape)}", "images"

@@ -1,5 +1,7 @@
 """Columns of a table as features: numbers as they are, dates in days, gaps filled and marked, a 0 or 1 for a word.
 
+Texts are the vectors that a pretrained model makes of them.
+
 Dates and times are those of ISO 8601. What may mean another day elsewhere, as 03/04/2025, is no date.
 
 scikit-learn's OneHotEncoder and SimpleImputer give the same features, which a test compares. They are not used here
@@ -71,6 +73,7 @@ class Column:
     since: str | None = field(default=None, repr=False)
     # What is taken from numbers that lie too close together, so far from 0, for 32 bits: the one in their middle.
     offset: float | None = field(default=None, repr=False)
+    texts: int | None = field(default=None, repr=False)  # the cells are texts, and this many numbers stand for each
 
     def __post_init__(self) -> None:
         if self.since is not None:
@@ -87,17 +90,24 @@ class Column:
     def features(self) -> tuple[str, ...]:
         if self.words is not None:
             return tuple(f"{self.name} = {word}" for word in self.words)
+        if self.texts is not None:
+            return tuple(f"{self.name} [{i}]" for i in range(self.texts))
         return (self.name,) if self.fill is None else (self.name, f"{self.name} missing")
 
 
 def encode(columns: Sequence[Column], values: Sequence[NDArray[Any]], rows: int) -> NDArray[np.float32]:
-    """float32 (rows, features). Values are numbers, NaN where missing, or positions among the words, else negative."""
+    """float32 (rows, features).
+
+    Values are numbers, NaN where missing; positions among the words, else negative; or the vectors of texts.
+    """
     matrix = np.zeros((rows, sum(len(column.features) for column in columns)), dtype=np.float32)
     at = 0
     for column, found in zip(columns, values, strict=True):
         if column.words is not None:
             known = np.flatnonzero(found >= 0)
             matrix[known, at + found[known]] = 1
+        elif column.texts is not None:
+            matrix[:, at : at + column.texts] = found
         elif column.fill is not None:
             gaps = np.isnan(found)
             matrix[:, at], matrix[:, at + 1] = np.where(gaps, column.fill, found), gaps
@@ -113,7 +123,9 @@ def in_words(columns: Sequence[Column]) -> list[str]:
     dates = [f"{column.name} ({column.since})" for column in columns if column.since is not None]
     offsets = [f"{column.name} ({column.offset:.15g})" for column in columns if column.offset is not None]
     gaps = [f"{column.name} ({_filled(column, column.fill)})" for column in columns if column.fill is not None]
-    lines = [f"Columns of words, every word a feature: {_some(words, 20)}."] if words else []
+    texts = [column.name for column in columns if column.texts is not None]
+    lines = [f"Columns of texts, by the vectors of the pretrained model: {_some(texts, 20)}."] if texts else []
+    lines += [f"Columns of words, every word a feature: {_some(words, 20)}."] if words else []
     lines += [f"Columns of dates, in days since the middle one: {_some(dates, 20)}."] if dates else []
     lines += [f"Columns of close numbers far from 0, less the middle one: {_some(offsets, 20)}."] if offsets else []
     return [*lines, f"Gaps filled with the median and marked by a feature: {_some(gaps, 20)}."] if gaps else lines

@@ -38,7 +38,7 @@ def open_pool(path: Path, options: Options) -> Pool:
             features: list[Cells] = [list(cells[i]) for i in at.features]
             yield Part(labels, called[0] if called else [], features, lines_of(path, lines))
 
-    return table_pool(path, [header[i] for i in at.features], parts)
+    return table_pool(path, [header[i] for i in at.features], parts, options)
 
 
 def open_blocks(path: Path, wanted: Wanted, labels: Path | None) -> Blocks:
@@ -78,7 +78,7 @@ def _fast(path: Path, header: list[str], layout: Layout, wanted: Wanted) -> Gene
         pyarrow, csv = import_module("pyarrow"), import_module("pyarrow.csv")
     except ImportError:
         return start, False
-    numbers = {column.name for column in layout.columns if column.words is None and column.since is None}
+    numbers = {c.name for c in layout.columns if c.words is None and c.since is None and c.texts is None}
     types = {name: pyarrow.float64() if name in numbers else pyarrow.string() for name in header}
     with path.open(encoding="utf-8-sig") as file:
         delimiter = delimiter_of(file.readline())

@@ -8,11 +8,11 @@ import os
 import struct
 import zlib
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,10 @@ _DAMAGE = (OSError, SyntaxError, ValueError, TypeError, IndexError, KeyError, EO
 
 class ImageError(DataError):
     """An image cannot be decoded, or does not fit the others."""
+
+    def __init__(self, message: str, unreadable: Unreadable | None = None) -> None:
+        super().__init__(message)
+        self.unreadable = unreadable or []  # of several that are named together, for whoever goes on to look for more
 
 
 Unreadable = list[tuple[Path, ImageError]]
@@ -110,13 +114,14 @@ def _example(paths: Sequence[Path], size: int | None) -> tuple[Path, tuple[int, 
 def check_readable(unreadable: Unreadable, total: int) -> None:
     """Name the images that cannot be read, so that they can be dealt with in one go."""
     if len(unreadable) == 1:
-        raise unreadable[0][1]
+        raise ImageError(str(unreadable[0][1]), unreadable) from unreadable[0][1]
     if unreadable:
         more = f" and {len(unreadable) - SHOWN:,} more" if len(unreadable) > SHOWN else ""
         raise ImageError(
             f"{len(unreadable):,} of {total:,} images cannot be read: "
             f"{', '.join(shown(path) for path, _ in unreadable[:SHOWN])}{more}; "
-            f"mend them or take them away (of the first: {unreadable[0][1]})"
+            f"mend them or take them away (of the first: {unreadable[0][1]})",
+            unreadable,
         )
 
 
@@ -242,10 +247,38 @@ class FolderError(DataError):
     """A folder is not laid out as expected."""
 
 
-def images_in(root: Path) -> list[Path]:
-    """In order of name. No folder is read twice, so that links to a folder around them end somewhere."""
+class Files(NamedTuple):
+    """Files that are examples."""
+
+    noun: str
+    suffixes: frozenset[str]
+    foreign: frozenset[str] = frozenset()  # of the same kind, but not read
+
+    @property
+    def article(self) -> str:
+        return "an" if self.noun[0] in "aeiou" else "a"
+
+    @property
+    def kinds(self) -> str:
+        return ", ".join(sorted(self.suffixes))
+
+
+IMAGES = Files("image", SUFFIXES, FOREIGN)
+
+
+def files_in(root: Path, files: Files = IMAGES) -> list[Path]:
+    """In order of name."""
+    return sorted(_walk(root, files), key=str)
+
+
+def holds(root: Path, files: Files) -> bool:
+    """Whether there is any."""
+    return next(_walk(root, files), None) is not None
+
+
+def _walk(root: Path, files: Files) -> Iterator[Path]:
+    """No folder is read twice, so that links to a folder around them end somewhere."""
     waiting, seen = deque([root]), set[tuple[int, int]]()
-    found: list[Path] = []
     while waiting:
         folder = waiting.popleft()
         status = folder.stat()
@@ -253,24 +286,25 @@ def images_in(root: Path) -> list[Path]:
             continue
         seen.add((status.st_dev, status.st_ino))
         inside = visible(folder)
-        found += images_among(inside)
+        yield from files_among(inside, files)
         for path in (path for path in inside if path.is_dir()):
             if path.is_symlink():
                 waiting.append(path)
             else:
                 waiting.appendleft(path)  # a folder goes by its own name before that of a link to it
-    return sorted(found, key=str)
 
 
-def images_among(inside: list[Path]) -> list[Path]:
+def files_among(inside: list[Path], files: Files = IMAGES) -> list[Path]:
     """Of what a folder holds.
 
     Those of a kind that is not read are among them, to be named by whoever reads them, unless the same lies beside them
     as one that is.
     """
-    read = {path.stem for path in inside if path.suffix.lower() in SUFFIXES}
+    read = {path.stem for path in inside if path.suffix.lower() in files.suffixes}
     kinds = ((path, path.suffix.lower()) for path in inside)
-    wanted = (path for path, kind in kinds if kind in SUFFIXES or (kind in FOREIGN and path.stem not in read))
+    wanted = (
+        path for path, kind in kinds if kind in files.suffixes or (kind in files.foreign and path.stem not in read)
+    )
     return [path for path in wanted if path.is_file()]  # a pipe is no image
 
 

@@ -46,7 +46,7 @@ def open_pool(path: Path, options: Options) -> Pool:
             yield Part(labels, called[0] if called else [], cells, rows_from(path, start))
             start += len(labels)
 
-    return table_pool(path, [header[i] for i in at.features], parts)
+    return table_pool(path, [header[i] for i in at.features], parts, options)
 
 
 def _read(path: Path, read: Callable[[Any], Any]) -> Any:

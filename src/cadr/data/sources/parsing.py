@@ -152,6 +152,11 @@ def _texts(column: Column, cells: NDArray[Any], where: Where) -> list[str]:
     return [""] * len(cells)
 
 
+def cells_as_texts(cells: Cells) -> list[str]:
+    """Of a column of texts, whatever a program has made of some of them."""
+    return cells if isinstance(cells, list) else list(map(label_text, cells.tolist()))
+
+
 def is_dates(cells: Cells) -> bool:
     return isinstance(cells, np.ndarray) and cells.dtype.kind == "M"
 

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cadr.data.pool import Pool
+from cadr.data.raw import PictureFiles
 from cadr.data.sources.base import Block, Blocks, Kind, Options, Wanted
-from cadr.data.sources.images import SUFFIXES, ImageError, Unreadable, check_readable, decode_readable
+from cadr.data.sources.images import (
+    SUFFIXES,
+    ImageError,
+    Unreadable,
+    check_readable,
+    decode_readable,
+)
 from cadr.data.sources.labels import Names, names_of_texts
 from cadr.utils.text import shown
 
@@ -35,7 +46,7 @@ def picture_blocks(files: list[Path], names: list[Path], called: Names, wanted: 
         unreadable: Unreadable = []
         for start in range(0, len(files), TOGETHER):
             part = slice(start, start + TOGETHER)
-            examples, more = decode_readable(files[part], wanted.image_size)
+            examples, more = _examples(files[part], wanted)
             unreadable += more
             if unreadable:
                 continue  # all of them are named together, after which no prediction is kept
@@ -44,3 +55,15 @@ def picture_blocks(files: list[Path], names: list[Path], called: Names, wanted: 
         check_readable(unreadable, len(files))
 
     return Blocks(["file"], bool((called != "").any()), blocks(), {})
+
+
+def _examples(files: list[Path], wanted: Wanted) -> tuple[NDArray[Any], Unreadable]:
+    """As the model takes them, and those that cannot be read beside."""
+    if wanted.raw != "pictures":
+        return decode_readable(files, wanted.image_size)
+    try:
+        return wanted.embed(PictureFiles(tuple(files))), []
+    except ImageError as error:
+        if not error.unreadable:
+            raise
+        return np.empty(0), error.unreadable

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cadr.data.benchmarks import BENCHMARKS, open_benchmark
 from cadr.data.pool import Pool
-from cadr.data.sources import csv_table, folder, npy, npz, parquet, picture
+from cadr.data.raw import Pictures, embed_pool
+from cadr.data.sources import csv_table, folder, npy, npz, parquet, picture, text_folder
 from cadr.data.sources.arrays import array_blocks
 from cadr.data.sources.base import Blocks, Kind, Options, PredictionDataError, Source, Wanted
 from cadr.data.sources.images import resize_all
@@ -18,19 +20,22 @@ from cadr.data.sources.paths import check_kind, check_name
 from cadr.errors import DataError
 from cadr.utils.files import expand_home
 
-SOURCES: tuple[Source, ...] = (folder, picture, npy, npz, csv_table, parquet)
+if TYPE_CHECKING:
+    from cadr.embedding.registry import Pretrained
+
+SOURCES: tuple[Source, ...] = (text_folder, folder, picture, npy, npz, csv_table, parquet)
 _FILES = "a file that ends in .npz, .npy, .csv, .tsv or .parquet"
 
 
 def open_pool(spec: str | Path, options: Options, root: str | Path | None = None) -> Pool:
     """A benchmark by its name, or data of somebody's own; `root` is where benchmarks lie."""
     if spec in BENCHMARKS:
-        return _resized(open_benchmark(str(spec), root), options.image_size)
+        return _as_wanted(spec, open_benchmark(str(spec), root), options)
     path, source = _found(spec, options.labels, DataError, f"a folder, or {_FILES}")
     added = None if source.LABELS_BESIDE else options.labels
     if added is not None and not added.exists():
         raise DataError(f"{spec} holds its own labels, and {added}, which should add to them, is not there")
-    pool = _resized(source.open_pool(path, options), options.image_size)
+    pool = _as_wanted(spec, source.open_pool(path, options), options)
     return pool if added is None else with_row_labels(pool, path, added, options.label_column)
 
 
@@ -72,8 +77,20 @@ def _found(spec: str | Path, labels: Path | None, error: type[DataError], expect
     raise error(f"{spec}: expected {expected}")
 
 
-def _resized(pool: Pool, size: int | None) -> Pool:
+def _as_wanted(spec: str | Path, pool: Pool, options: Options) -> Pool:
+    """Arrays of images resized, or embedded."""
+    size = options.image_size
+    if options.features is not None and pool.embedded is None:
+        return _embedded(spec, pool, options.features)
     if size is None or pool.kind != "image" or pool.examples.shape[1:3] == (size, size):
         return pool
     test = None if pool.test_examples is None else resize_all(pool.test_examples, size)
     return dataclasses.replace(pool, examples=resize_all(pool.examples, size), test_examples=test)
+
+
+def _embedded(spec: str | Path, pool: Pool, features: Pretrained) -> Pool:
+    if pool.kind != "image":
+        raise DataError(f"--features is for pictures and texts, and {spec} holds numbers alone; leave it out")
+    parts = [Pictures(part) for part in (pool.examples, pool.test_examples) if part is not None]
+    (examples, *test), embedded = embed_pool(features, *parts)
+    return dataclasses.replace(pool, examples=examples, test_examples=test[0] if test else None, embedded=embedded)

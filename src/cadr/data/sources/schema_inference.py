@@ -33,6 +33,7 @@ from cadr.data.sources.parsing import (
     lacks_point,
     not_a_number,
 )
+from cadr.data.sources.texts import ADVICE
 
 # Rounding may move a number by this share of its column's range: some hundredths of a standard deviation, which is no
 # more than the noise of the weak views.
@@ -74,6 +75,7 @@ def merges(numbers: NDArray[np.float64]) -> bool:
 MOST_WORDS = 50  # of a column
 FEW_WORDS = 10  # so many are a feature each even where the rows are hardly more
 COUNTED = 1000  # different words that are kept to be counted
+TEXT_SPACES = 3  # between the words of most cells, where a column is taken for texts, not for names
 
 
 class Survey:
@@ -87,6 +89,8 @@ class Survey:
         self.commas = 0  # cells that only a comma keeps from being a number
         self.numbers, self.dates = array("d"), array("d")  # dates in days since 1970
         self.words: set[str] = set()
+        self.spaces = 0  # in cells that are no numbers: between words of a text
+        self.others = 0  # such cells
         self.no_number = self.no_date = ""  # the first cell that is none, in a sentence
 
     def add(self, cells: Cells, where: Where) -> None:
@@ -107,6 +111,7 @@ class Survey:
             else:
                 self.no_date = self.no_date or f"{self._place(cells, cell, where)}: {not_a_date(cell)}"
             if number is None:
+                self.others, self.spaces = self.others + count, self.spaces + count * (len(cell.split()) - 1)
                 self.no_number = self.no_number or f"{self._place(cells, cell, where)}: {not_a_number(cell)}"
             elif not math.isnan(number):
                 self.numbers.extend([number] * count)
@@ -115,8 +120,11 @@ class Survey:
             if len(self.words) <= COUNTED and (word := as_word(cell)):
                 self.words.add(word)
 
-    def column(self, path: Path | str) -> Column:
+    def column(self, path: Path | str, embeds: bool = False, is_text: bool = False) -> Column:
+        """What it is; texts can be learned from where a pretrained model `embeds` them."""
         filled, leave_out = self.rows - self.gaps, self.leave_out
+        if is_text and embeds:
+            return Column(self.name, texts=0)
         if not filled:
             raise TableError(f"{path}: column {self.name!r} has no value in any row; leave it out with {leave_out}")
         if len(self.numbers) == filled:
@@ -134,6 +142,13 @@ class Survey:
             raise TableError(f"{mistake}; if the column is no feature, leave it out with {leave_out}")
         different = len(self.words)
         if different > MOST_WORDS or different > max(FEW_WORDS, filled / 2):
+            if self.spaces >= TEXT_SPACES * self.others:
+                if embeds:
+                    return Column(self.name, texts=0)
+                raise TableError(
+                    f"{path}: column {self.name!r} holds texts, which are learned from through a pretrained model: "
+                    f"{ADVICE}, or leave it out with {leave_out}"
+                )
             many = f"{different:,}" if different <= COUNTED else f"more than {COUNTED:,}"
             remedy = f"leave it out with {leave_out} if it names or describes the rows, or else write fewer words"
             if 2 * sum(map(like_a_date, self.words)) >= different:

@@ -7,20 +7,34 @@ predict on, columns are found by name, in whatever order they come.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cadr.data.pool import Pool
+from cadr.data.pool import Pool, contents_hash
+from cadr.data.raw import Embedded, Texts, embed_pool
 from cadr.data.sources.base import Block, Options, PredictionDataError, Wanted
 from cadr.data.sources.columns import Column, encode
 from cadr.data.sources.csv_file import LABEL_HINT, column
 from cadr.data.sources.labels import class_order, index_labels, names_of_texts
-from cadr.data.sources.parsing import UNSEEN, Cells, TableError, UnknownCategories, Where, arrow_cells, values
+from cadr.data.sources.parsing import (
+    UNSEEN,
+    Cells,
+    TableError,
+    UnknownCategories,
+    Where,
+    arrow_cells,
+    cells_as_texts,
+    values,
+)
 from cadr.data.sources.schema_inference import Rounding, Survey, check_no_row_numbers
+from cadr.embedding.items import Vectors
 from cadr.utils.text import listed
 
 ROWS = 4096  # turned into numbers together
@@ -50,6 +64,8 @@ class Places(NamedTuple):
 def places(path: Path, header: list[str], options: Options) -> Places:
     _check_twice(path, header, TableError)
     label = column(path, header, options.label_column, LABEL_HINT)
+    if options.text_column is not None:
+        column(path, header, options.text_column, "; --text-column names the one with the texts")
     out = {label} | {column(path, header, name) for name in options.ignore_columns}
     for name in (header[i] for i in range(len(header)) if i not in out):
         if name in _ROW_NUMBERS:
@@ -61,18 +77,21 @@ def places(path: Path, header: list[str], options: Options) -> Places:
     return Places(label, features, [header.index(name) for name in options.ignore_columns[:1]])
 
 
-def table_pool(path: Path, header: list[str], parts: Callable[[], Iterator[Part]]) -> Pool:
+def table_pool(path: Path, header: list[str], parts: Callable[[], Iterator[Part]], options: Options) -> Pool:
     """A pool of the features called `header`; `parts` reads the table from its start."""
     columns = [Column(name) for name in header]
     rounding = Rounding(len(header))
+    embedded: Embedded | None = None
     try:
         matrix, texts, called = _read(columns, parts(), rounding)
-        plain = not rounding.merges.any()
+        plain = not rounding.merges.any() and options.text_column is None
     except TableError:
         plain = False
-    if not plain:  # words, dates, gaps or offsets, and what such columns hold is known when all of it has been seen
-        columns = _survey(path, header, parts())
-        matrix, texts, called = _read(columns, parts())
+    if not plain:  # words, dates, gaps, offsets or texts: what such columns hold is known when all of it has been seen
+        columns = _survey(path, header, parts(), options)
+        vectors, columns = _embedded(columns, parts(), options)
+        matrix, texts, called = _read(columns, parts(), vectors=vectors)
+        embedded = _how(columns, matrix, vectors, options)
     if not texts or not columns:
         raise TableError(f"{path}: expected rows of features, found {len(texts)} rows and {len(columns)} features")
     features = tuple(feature for column in columns for feature in column.features)
@@ -86,32 +105,79 @@ def table_pool(path: Path, header: list[str], parts: Callable[[], Iterator[Part]
         feature_names=features,
         columns=None if columns == [Column(name) for name in header] else tuple(columns),
         identifiers=tuple(called) or None,
+        embedded=embedded,
     )
 
 
 def _read(
-    columns: list[Column], parts: Iterator[Part], rounding: Rounding | None = None
+    columns: list[Column],
+    parts: Iterator[Part],
+    rounding: Rounding | None = None,
+    vectors: Mapping[str, Embedding] = MappingProxyType({}),
 ) -> tuple[NDArray[np.float32], list[str], list[str]]:
     """Features, labels, and what the rows are called."""
     texts: list[str] = []
     called: list[str] = []
     blocks = [np.empty((0, sum(len(column.features) for column in columns)), dtype=np.float32)]
     for part in parts:
+        rows = slice(len(texts), len(texts) + len(part.labels))
         texts += part.labels
         called += part.called
-        found = [values(*each, part.where) for each in zip(columns, part.cells, strict=True)]
+        found = [
+            values(column, cells, part.where) if column.texts is None else vectors[column.name].vectors[rows]
+            for column, cells in zip(columns, part.cells, strict=True)
+        ]
         if rounding is not None and found:
             rounding.add(np.stack(found, axis=1))
         blocks.append(encode(columns, found, len(part.labels)))
     return np.concatenate(blocks), texts, called
 
 
-def _survey(path: Path, header: list[str], parts: Iterator[Part]) -> list[Column]:
+def _survey(path: Path, header: list[str], parts: Iterator[Part], options: Options) -> list[Column]:
     surveys = [Survey(name) for name in header]
     for part in parts:
         for survey, cells in zip(surveys, part.cells, strict=True):
             survey.add(cells, part.where)
-    return [survey.column(path) for survey in surveys]
+    embeds = options.features is not None
+    return [survey.column(path, embeds, is_text=survey.name == options.text_column) for survey in surveys]
+
+
+class Embedding(NamedTuple):
+    """Of a column of texts."""
+
+    vectors: Vectors
+    how: Embedded
+
+
+def _embedded(
+    columns: list[Column], parts: Iterator[Part], options: Options
+) -> tuple[dict[str, Embedding], list[Column]]:
+    """Vectors of the columns that are texts, and the columns with how long these are."""
+    texts: dict[str, list[str]] = {column.name: [] for column in columns if column.texts is not None}
+    if not texts:
+        return {}, columns
+    assert options.features is not None
+    for part in parts:
+        for of, cells in zip(columns, part.cells, strict=True):
+            if of.texts is not None:
+                texts[of.name] += cells_as_texts(cells)
+    found = {}
+    for name, whole in texts.items():
+        (vectors,), how = embed_pool(options.features, Texts(tuple(whole)))
+        found[name] = Embedding(vectors, how)
+    return found, [replace(c, texts=found[c.name].vectors.shape[1]) if c.name in found else c for c in columns]
+
+
+def _how(
+    columns: list[Column], matrix: NDArray[np.float32], vectors: Mapping[str, Embedding], options: Options
+) -> Embedded | None:
+    """By the texts, and by the other columns as they are."""
+    if not vectors or options.features is None:
+        return None
+    others = np.concatenate([[column.texts is None] * len(column.features) for column in columns]).astype(bool)
+    contents = [contents_hash(matrix[:, others]), *(each.how.contents for each in vectors.values())]
+    first = next(iter(vectors.values())).how
+    return replace(first, contents=sha256(" ".join(contents).encode()).hexdigest(), in_columns=True)
 
 
 class Layout(NamedTuple):
@@ -123,7 +189,10 @@ class Layout(NamedTuple):
     kept: list[int]
 
     def block(self, cells: list[Cells], where: Where, labels: list[str], kept: list[Any], wanted: Wanted) -> Block:
-        found = [values(*each, where) for each in zip(self.columns, cells, strict=True)]
+        found = [
+            values(column, these, where) if column.texts is None else wanted.embed(Texts(tuple(cells_as_texts(these))))
+            for column, these in zip(self.columns, cells, strict=True)
+        ]
         unseen = {
             column.name: UnknownCategories.among(texts, positions)
             for column, texts, positions in zip(self.columns, cells, found, strict=True)
@@ -158,7 +227,7 @@ def cells_of(path: Path, header: list[str], batch: Any, layout: Layout) -> list[
     """The cells of each feature in some rows that Arrow has read."""
     found = []
     for i, of in zip(layout.feature_at, layout.columns, strict=True):
-        cells = arrow_cells(batch.column(i), words=of.words is not None)
+        cells = arrow_cells(batch.column(i), words=of.words is not None or of.texts is not None)
         if cells is None:
             kind = batch.column(i).type
             raise PredictionDataError(
