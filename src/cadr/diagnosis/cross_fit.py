@@ -36,8 +36,11 @@ def cross_fit(
     unlabelled: Rows,
     random: np.random.Generator,
     hold_out_single: bool = False,
+    weights: Floats | None = None,
 ) -> CrossFit:
     """Every row of a fold is scored by the classifier of the other folds; `labels` are 0 … C − 1, each there.
+
+    A labelled row counts as often in training as its weight says.
 
     A class with a single label always stays in training, or one classifier would not know the class. But then that
     label's own score is better than those of rows without a label: to compare the two, hold it out like the others. The
@@ -52,7 +55,7 @@ def cross_fit(
     models = []
     for k in range(FOLDS):
         chosen = (fold_kept != k) | always
-        models.append(_classifier(x[chosen], y[chosen]))
+        models.append(_classifier(x[chosen], y[chosen], None if weights is None else weights[kept][chosen]))
     return CrossFit(
         labelled=_score(models, features, labelled, fold, len(counts)),
         unlabelled=_score(models, features, unlabelled, other_fold, len(counts)),
@@ -83,12 +86,12 @@ def logistic_regression(
         return LogisticRegression(C=inverse_ridge, max_iter=ITERATIONS).fit(x, y, weights)
 
 
-def _classifier(x: NDArray[np.float32], y: Rows) -> Any:
+def _classifier(x: NDArray[np.float32], y: Rows, weights: Floats | None) -> Any:
     if (y == y[0]).all():  # of one class, which a logistic regression refuses
         from sklearn.dummy import DummyClassifier
 
         return DummyClassifier().fit(x, y)
-    return logistic_regression(x, y)
+    return logistic_regression(x, y, weights)
 
 
 def _score(models: list[Any], features: Features, rows: Rows, fold: Rows, num_classes: int) -> Floats:

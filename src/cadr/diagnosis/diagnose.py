@@ -40,7 +40,7 @@ def diagnose(pool: Pool, *, seed: int = 0) -> Diagnosis:
 
     The same seed gives the same diagnosis: it decides the folds, the bootstrap and the permutations.
     """
-    labelled, unlabelled = _parts(pool)
+    labelled, unlabelled = parts_of(pool)
     if is_mapped(pool.examples):
         pool.check_finite()
     _, threads = (
@@ -88,7 +88,7 @@ def _diagnose(pool: Pool, labelled: Rows, unlabelled: Rows, repeats: int, seed: 
     )
 
 
-def _parts(pool: Pool) -> tuple[Rows, Rows]:
+def parts_of(pool: Pool) -> tuple[Rows, Rows]:
     """Rows with a label, and rows of the stream without one."""
     labelled, without = np.flatnonzero(pool.labels != MISSING), unlabelled(pool)
     if len(labelled) == 0:

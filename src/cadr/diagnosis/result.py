@@ -14,6 +14,7 @@ Flag = Literal["ok", "few", "not estimable"]
 ALPHA = 0.05
 ESTIMABLE = 2  # labels; the interval of a class with one label covers the truth less than half the time
 ENOUGH = 10
+TRIM = 10.0  # times the mean weight, above which a weight is cut
 WEAK = 0.35  # of the way from guessing to certainty: below this the classes are hardly told apart
 _TAIL = 0.05  # outside of a class's own interval on either side
 CAVEAT = "A class that nobody labelled can never be ruled out: make sure that the classes listed are all there are."

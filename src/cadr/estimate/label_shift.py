@@ -176,12 +176,18 @@ def _mean(raw: Floats, recalibrated: Floats) -> Floats:
     return np.asarray(RAW * raw + (1.0 - RAW) * recalibrated)
 
 
-def class_shares(labelled: Floats, labels: Labels, unlabelled: Floats) -> Shares:
-    """Both estimates, from out-of-fold probabilities of the labelled and the unlabelled rows, (n, C) and (m, C)."""
-    scaling = fit_scaling(labelled, labels)
+def class_shares(
+    labelled: Floats, labels: Labels, unlabelled: Floats, weights: Floats | None = None, others: Floats | None = None
+) -> Shares:
+    """Both estimates, from out-of-fold probabilities of the labelled and the unlabelled rows, (n, C) and (m, C).
+
+    Rows count as often as their weights say: `weights` (n,) of the labelled, `others` (m,) of the unlabelled ones.
+    """
+    scaling = fit_scaling(labelled, labels, weights)
+    again = scaling.apply(labelled)
     return Shares(
-        raw=label_shift(unlabelled, labelled.mean(0)),
-        recalibrated=label_shift(scaling.apply(unlabelled), scaling.apply(labelled).mean(0)),
+        raw=label_shift(unlabelled, np.average(labelled, axis=0, weights=weights), others),
+        recalibrated=label_shift(scaling.apply(unlabelled), np.average(again, axis=0, weights=weights), others),
     )
 
 
