@@ -1,0 +1,74 @@
+"""A fitted ensemble as one module: standardised rows in, logarithms of class probabilities out.
+
+Its parts are rebuilt from the names and shapes of its buffers alone, so that a checkpoint of tensors is all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from cadr.ensemble.forest import ForestModule
+from cadr.ensemble.logistic import LinearModule
+from cadr.ensemble.propagation import NeighboursModule
+
+ROWS = "rows"  # the representation that leaves rows as they are
+_KINDS: dict[str, type[nn.Module]] = {"forest": ForestModule, "propagation": NeighboursModule}  # others are linear
+_BUFFERS = {
+    LinearModule: ("weight", "bias"),
+    NeighboursModule: ("points", "shares", "neighbours"),
+    ForestModule: ("feature", "threshold", "left", "right", "value", "roots", "depth"),
+}
+
+
+class EnsembleModule(nn.Module):
+    """Members are called `learner@representation`."""
+
+    shifts: Tensor  # (M, C) taken from the members' scores: the class shares that they were fitted at
+    weights: Tensor  # (B, M)
+    offsets: Tensor  # (B, C)
+    tilt: Tensor  # (C,)
+
+    def __init__(
+        self,
+        representations: Mapping[str, nn.Module],
+        members: Mapping[str, nn.Module],
+        shifts: Tensor,
+        weights: Tensor,
+        offsets: Tensor,
+        tilt: Tensor,
+    ) -> None:
+        super().__init__()
+        self.representations = nn.ModuleDict(representations)
+        self.members = nn.ModuleDict(members)
+        for name, tensor in (("shifts", shifts), ("weights", weights), ("offsets", offsets), ("tilt", tilt)):
+            self.register_buffer(name, tensor.float())
+
+    def forward(self, x: Tensor) -> Tensor:
+        seen = {name: module(x) for name, module in self.representations.items()} | {ROWS: x}
+        scores = [
+            torch.log_softmax(member(seen[name.partition("@")[2]]) - shift, dim=1)
+            for (name, member), shift in zip(self.members.items(), self.shifts, strict=True)
+        ]
+        drawn = torch.einsum("bm,mnc->bnc", self.weights, torch.stack(scores)) + self.offsets.unsqueeze(1)
+        return torch.log(drawn.softmax(2).mean(0) + torch.finfo(torch.float32).tiny) + self.tilt
+
+    @staticmethod
+    def of_tensors(tensors: Mapping[str, Tensor]) -> EnsembleModule:
+        """The module whose `state_dict` has these names and tensors."""
+        parts: dict[str, dict[str, dict[str, Tensor]]] = {"representations": {}, "members": {}}
+        for name, tensor in tensors.items():
+            kind, _, rest = name.partition(".")
+            if kind in parts:
+                part, _, buffer = rest.rpartition(".")
+                parts[kind].setdefault(part, {})[buffer] = tensor
+        made = {kind: {name: _part(name, buffers) for name, buffers in found.items()} for kind, found in parts.items()}
+        own = {name: tensors[name] for name in ("shifts", "weights", "offsets", "tilt")}
+        return EnsembleModule(made["representations"], made["members"], **own)
+
+
+def _part(name: str, buffers: Mapping[str, Tensor]) -> nn.Module:
+    kind = _KINDS.get(name.partition("@")[0], LinearModule)
+    return kind(**{buffer: buffers[buffer] for buffer in _BUFFERS[kind]})

@@ -1,0 +1,63 @@
+"""Class shares of the unlabelled rows from a stack's scores: how uncertain they are, and what that makes of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cadr.ensemble.learners import Floats
+
+ITERATIONS = 60
+_LEAST = 1e-12
+
+
+def offsets_for_shares(scores: Floats, shares: Floats, iterations: int = 50) -> Floats:
+    """What to add to the scores (n, C) of each class, (C,), so that the mean of their softmax is `shares`."""
+    likelihood, offsets = np.exp(scores - scores.max(1, keepdims=True)), np.zeros(scores.shape[1])
+    for _ in range(iterations):
+        posterior = likelihood * np.exp(offsets)
+        posterior /= np.maximum(posterior.sum(1, keepdims=True), _LEAST)
+        change = np.log(shares + _LEAST) - np.log(posterior.mean(0) + _LEAST)
+        offsets = offsets + (change - change.mean())
+        if np.abs(change).max() < 1e-4:
+            break
+    return offsets
+
+
+def posterior_with_shares(scores: Floats, shares: Floats) -> Floats:
+    """Class probabilities (n, C) whose mean is `shares`."""
+    return softmax(scores + offsets_for_shares(scores, shares))
+
+
+def softmax(scores: Floats) -> Floats:
+    exponentials = np.exp(scores - scores.max(1, keepdims=True))
+    return np.asarray(exponentials / exponentials.sum(1, keepdims=True))
+
+
+def likeliest_shares(scores: Floats, prior_rows: float = 1.0) -> Floats:
+    """The shares of highest likelihood of rows with scores (n, C), by EM, as if each class had `prior_rows` more."""
+    likelihood = np.exp(scores - scores.max(1, keepdims=True))
+    n, classes = likelihood.shape
+    shares = np.full(classes, 1.0 / classes)
+    for _ in range(ITERATIONS):
+        posterior = likelihood * shares
+        posterior /= posterior.sum(1, keepdims=True)
+        new = (posterior.sum(0) + prior_rows) / (n + prior_rows * classes)
+        if np.abs(new - shares).max() < 1e-6:
+            return np.asarray(new)
+        shares = new
+    return shares
+
+
+def shrunk(draws: Floats, counts: Floats) -> tuple[Floats, float]:
+    """Shares (C,) from draws (B, C) of them, and how much of their mean is left in them.
+
+    They are shrunk towards equal shares, or towards those of the labels (as if labels were missing at random) where the
+    draws are nearer to these, as James and Stein do: by the ratio of the draws' variance to their squared distance.
+    """
+    mean, variance = draws.mean(0), draws.var(0).sum()
+    labelled = (counts + 1.0) / (counts + 1.0).sum()
+    centres = [np.full(len(mean), 1.0 / len(mean)), labelled]
+    distances = [float(((mean - centre) ** 2).sum()) for centre in centres]
+    nearest = int(np.argmin(distances))
+    kept = max(0.0, 1.0 - variance / max(distances[nearest], _LEAST))
+    return np.asarray(kept * mean + (1.0 - kept) * centres[nearest]), kept
