@@ -102,7 +102,7 @@ def observe() -> None:
             sys.setprofile(watch)
             status = main(command.split())
             sys.setprofile(None)
-            threading.setprofile(None)  # type: ignore[arg-type]
+            threading.setprofile(None)
         assert status == 0, command
 
     cadr(COMMAND)

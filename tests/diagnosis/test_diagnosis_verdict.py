@@ -88,6 +88,7 @@ def test_a_bias_in_features_that_hardly_tell_classes_apart_names_no_class():
 def test_what_is_named_is_true(seed):
     counts = [60, 30, 12, 3, 2]
     found = diagnose(blobs(counts, seed=seed))
+    assert found.apart is not None
     least, most, at_least = found.apart
     assert (
         at_least <= counts[int(most.name[-1])] / counts[int(least.name[-1])]

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from cadr.errors import CheckpointError, DataError
 from cadr.inference.export import export_run
 from cadr.inference.predictor import Predictor
 
-SETTINGS = {"steps": 30, "evaluations": 2, "quiet": True}
+SETTINGS: dict[str, Any] = {"steps": 30, "evaluations": 2, "quiet": True}
 
 
 @pytest.fixture(autouse=True)

@@ -1,17 +1,21 @@
 """Data that are learned from as vectors: pictures in folders and arrays, texts in files and in columns of a table."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
 
-from cadr.data import open_data
+from cadr import data
 from cadr.data.raw import PictureFiles, Pictures, Texts
 from cadr.data.sources.base import Wanted
 from cadr.data.sources.registry import open_blocks
 from cadr.embedding.embed import embed
 from cadr.embedding.registry import Pretrained
 from cadr.errors import DataError
+
+open_data: Any = data.open_data  # what a pool may hold, these pools hold
 
 WORDS = ("the owl hunts by night", "the wren sings by day", "the owl sings and the wren hunts")
 
@@ -117,7 +121,7 @@ def test_the_same_from_parquet_and_from_pandas(table, bert):
 
     pretrained = Pretrained.find(str(bert))
     np.testing.assert_array_equal(open_frame(frame, Options(features=pretrained)).examples, pool.examples)
-    columns = columns_of("X", frame[["text", "size"]], pretrained)
+    columns: Any = columns_of("X", frame[["text", "size"]], pretrained)
     assert columns == pool.columns
     np.testing.assert_array_equal(frame_features("X", frame, columns, pretrained), pool.examples)
 
