@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -19,7 +20,8 @@ from cadr.ensemble.stack import DRAWS, Weights, draw_shares, draw_weights, mean_
 FOREST_CLASSES = 20  # more make leaves too large to keep
 UNIFORM = 0.3  # of the shares that labels are imputed in: a first estimate may miss a class
 
-Progress = Callable[[str, float], None]  # what has been fitted, and the share of the work that is done
+Done = tuple[str, float]  # what has been fitted, and the share of the work that is done
+Fitting = Generator[Done, None, "FittedEnsemble"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +81,28 @@ def fit_ensemble(
     members: Sequence[str] = (),
     shares: Floats | None = None,
     estimator: Learner | None = None,
-    progress: Progress = lambda what, share: None,
+    progress: Callable[[str, float], None] = lambda what, share: None,
 ) -> FittedEnsemble:
+    """As `fitting`; `progress` hears what has been fitted, and the share of the work that is done."""
+    work = fitting(x, labels, scale, num_classes, seed, members, shares, estimator)
+    while True:
+        try:
+            progress(*next(work))
+        except StopIteration as end:
+            found: FittedEnsemble = end.value
+            return found
+
+
+def fitting(
+    x: Matrix,
+    labels: Rows,
+    scale: Floats,
+    num_classes: int,
+    seed: int,
+    members: Sequence[str] = (),
+    shares: Floats | None = None,
+    estimator: Learner | None = None,
+) -> Fitting:
     """From standardised rows (n, d), their labels with −1 where missing, and what the columns were divided by.
 
     `members` are learners by name; without, all that suit the data. `shares` (C,) of all rows are estimated unless
@@ -90,11 +112,11 @@ def fit_ensemble(
     problem = Problem.of(x, labels, num_classes, representations(x, scale, random), random)
     chosen = () if estimator is not None else tuple(members) or _suitable(x.shape[1], num_classes)
     pieces = sum(len(problem.views_for(name)) for name in {*chosen, "logistic", "propagation"})
-    done = _Counter(progress, pieces + (estimator is not None))
+    done = _Counter(pieces + (estimator is not None))
 
-    first = [problem.logistic(view) for view in done.each("logistic regression", problem.views)]
+    first = yield from done.each("logistic regression", problem.views, problem.logistic)
     reference = len(first)
-    first += [problem.propagation(view) for view in done.each("label propagation", problem.views)]
+    first += yield from done.each("label propagation", problem.views, problem.propagation)
     guess = shares
     if guess is None:
         guess = (1.0 - UNIFORM) * problem.shares_of_all(
@@ -102,13 +124,11 @@ def fit_ensemble(
         ) + UNIFORM / num_classes
     found = [member for member in first if member.name.partition("@")[0] in chosen]
     for name in (name for name in IMPUTED if name in chosen):
-        found += [
-            problem.imputed(name, view, guess) for view in done.each(name.replace("_", " "), problem.views_for(name))
-        ]
+        make = partial(problem.imputed, name, shares=guess)
+        found += yield from done.each(name.replace("_", " "), problem.views_for(name), make)
     if estimator is not None:
-        found += [
-            problem.imputed_by(f"estimator@{view}", estimator, ROUNDS, guess) for view in done.each("estimator", [ROWS])
-        ]
+        own = partial(problem.imputed_by, f"estimator@{ROWS}", estimator, ROUNDS, guess)
+        found += yield from done.each("estimator", [ROWS], lambda view: own())
     stack = _Stack.of(found, problem, random)
     if shares is not None:
         left = shares_of_unlabelled(shares, problem.known_labels, len(labels) - len(problem.known))
@@ -183,11 +203,15 @@ def _unlabelled(members: Sequence[Member], problem: Problem) -> Floats:
 class _Counter:
     """Counts what has been done."""
 
-    def __init__(self, progress: Progress, pieces: int) -> None:
-        self.progress, self.pieces, self.done = progress, pieces, 0
+    def __init__(self, pieces: int) -> None:
+        self.pieces, self.done = pieces, 0
 
-    def each(self, name: str, views: Iterable[str]) -> Iterator[str]:
+    def each(
+        self, name: str, views: Iterable[str], make: Callable[[str], Member]
+    ) -> Generator[Done, None, list[Member]]:
+        found = []
         for view in views:
-            yield view
+            found.append(make(view))
             self.done += 1
-            self.progress(name, self.done / self.pieces)
+            yield name, self.done / self.pieces
+        return found
