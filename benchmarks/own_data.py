@@ -35,7 +35,7 @@ from numpy.typing import NDArray  # noqa: E402
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.own.methods import METHODS, OURS, PENALISED, SIMPLE, Task  # noqa: E402
+from benchmarks.own.methods import METHODS, NETWORKS, OURS, PENALISED, SIMPLE, Task  # noqa: E402
 from benchmarks.own.missing import MISSINGNESS, draw  # noqa: E402
 from benchmarks.own.results import build  # noqa: E402
 from benchmarks.own.scores import scores  # noqa: E402
@@ -97,22 +97,23 @@ def run(job: Job) -> Record:
 
 
 def jobs(sets: tuple[str, ...], methods: tuple[str, ...], seeds: tuple[int, ...], cache: Path) -> Iterator[Job]:
-    """What takes least time first: simple methods, then ours, seed by seed."""
+    """What takes least time first: simple methods, the ensemble, then networks, seed by seed."""
     quick = [name for name in (*SIMPLE, *PENALISED) if name in methods and name != "boosting_balanced"]
-    slow = [name for name in methods if name not in quick]
-    for some in (quick, slow):
+    medium = [name for name in methods if name not in (*quick, *NETWORKS)]
+    slow = [name for name in methods if name in NETWORKS]
+    for some in (quick, medium, slow):
         for seed in seeds:
             for name in sets:
                 yield from (Job(name, missing, seed, method, cache) for missing in MISSINGNESS for method in some)
 
 
 def in_turn(work: Callable[[T], R], todo: Sequence[T], processes: int) -> Iterator[R]:
-    """What the work makes of each, in order and as soon as it is there."""
+    """What the work makes of each, as soon as it is there."""
     if processes == 1:
         yield from map(work, todo)
         return
     with multiprocessing.get_context("spawn").Pool(processes) as workers:
-        yield from workers.imap(work, todo, chunksize=1)
+        yield from workers.imap_unordered(work, todo, chunksize=1)
 
 
 def key(record: Record) -> tuple[Any, ...]:

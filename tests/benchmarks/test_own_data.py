@@ -83,8 +83,8 @@ def test_halves_hold_every_set_once_and_are_balanced_over_kinds():
     assert "diamonds" in sets.FINAL
 
 
-@pytest.mark.parametrize("name", SIMPLE)
-def test_simple_methods(name):
+@pytest.mark.parametrize("name", [*SIMPLE, "ensemble"])
+def test_quick_methods(name):
     random = np.random.default_rng(0)
     truth = np.arange(90) % 3
     X = (3 * np.eye(3)[truth] @ random.normal(size=(3, 6)) + 0.3 * random.normal(size=(90, 6))).astype(np.float32)
@@ -142,7 +142,7 @@ def test_summary():
     text = results.build([record(*row[:2], seed, row[2] + seed) for row in rows for seed in (1, 2)], "a command")
     line = next(line for line in text.splitlines() if line.startswith("| a | 2 |"))
     cells = [cell.strip() for cell in line.strip("|").split("|")]
-    assert cells == ["a", "2", "64.5", "50.0", "1.000", "+3.0", "1", "1", "8.0", "1.0"]
+    assert cells == ["a", "2", "64.5", "50.0", "1.000", "+3.0", "+1.0", "1", "1", "8.0", "1.0"]
     assert "| a | 81.5 ± 0.5 |" in text.replace("47.5 ± 0.5 | ", "")
 
 
