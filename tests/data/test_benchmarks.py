@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from cadr.data.benchmarks import cifar, fashion_mnist, find, stl10
+from cadr.data.benchmarks import BENCHMARKS, cifar, fashion_mnist, find, mini_imagenet, stl10
 from cadr.data.benchmarks.cifar import CIFAR10, CIFAR100
 from cadr.data.benchmarks.container import ChecksumError
 from cadr.data.benchmarks.download import verify
@@ -121,6 +121,26 @@ def test_cifar100_files_are_verified(tmp_path):
         open_data("cifar100", root=tmp_path / "cifar-100-python.tar.gz")
 
 
+def test_cifar100_repacked_is_known_by_what_it_holds(tmp_path, monkeypatch):
+    x, y = tiny(200, classes=100)
+    arrays = {"x_train": x, "y_train": y, "x_test": x[:100], "y_test": y[:100]}
+    np.savez(tmp_path / "cifar100.npz", **arrays)
+    with pytest.raises(ChecksumError, match="training images and labels are not those of cifar100"):
+        open_data("cifar100", root=tmp_path)
+    known = (cifar.any_order_sha256(x, y), cifar.any_order_sha256(x[:100], y[:100]))
+    monkeypatch.setitem(
+        BENCHMARKS, "cifar100", partial(cifar.open_cifar, dataclasses.replace(CIFAR100, any_order=known))
+    )
+    shuffled = np.random.default_rng(0).permutation(200)
+    np.savez(tmp_path / "cifar100.npz", **arrays | {"x_train": x[shuffled], "y_train": y[shuffled]})
+    pool = open_data("cifar100", root=tmp_path)
+    assert pool.class_names[:2] == ("apple", "aquarium_fish")
+    assert np.array_equal(pool.examples, x[shuffled])
+    assert verify("cifar100", tmp_path)[0].status == "verified"
+    np.savez(tmp_path / "cifar100.npz", **arrays | {"y_train": y[::-1].copy()})  # the right images under wrong names
+    assert verify("cifar100", tmp_path)[0].status == "damaged"
+
+
 @pytest.mark.parametrize("zipped", [True, False])
 def test_fashion_mnist(tmp_path, zipped):
     x, y = X[:, :28, :28, 0], Y
@@ -211,6 +231,29 @@ def test_mini_imagenet_from_lists_that_part_images(tmp_path):
     pool = open_data("mini_imagenet", root=tmp_path)
     assert pool.counts.tolist() == [4, 4, 4]
     assert len(pool.test_labels) == 6
+
+
+def test_mini_imagenet_from_an_npz(tmp_path, monkeypatch):
+    monkeypatch.setattr(mini_imagenet, "TRAIN", 2)
+    monkeypatch.setattr(mini_imagenet, "TEST", 1)
+    x, y = tiny(200, side=84, classes=100)
+    np.savez(tmp_path / "mini_imagenet.npz", x_train=x, y_train=y, x_test=x[:100], y_test=y[:100])
+    pool = open_data("mini_imagenet", root=tmp_path)
+    assert np.array_equal(pool.examples, x)
+    assert pool.counts.tolist() == [2] * 100
+    assert pool.class_names[:2] == ("house_finch", "robin")
+    assert verify("mini_imagenet", tmp_path)[0].status == "readable"
+    np.savez(tmp_path / "mini_imagenet.npz", x_train=x, y_train=y // 2, x_test=x[:100], y_test=y[:100])
+    assert (
+        "y_train should be int64, and have 2 times each label from 0 to 99"
+        in verify("mini_imagenet", tmp_path)[0].remark
+    )
+
+
+def test_mini_imagenet_calls_classes_by_words(tmp_path):
+    csvs = {f"{part}.csv": [(f"{part}{i}.png", f"n0153282{i}") for i in (8, 9)] for part in ("train", "test")}
+    write_mini(tmp_path / "mini_imagenet", csvs)
+    assert open_data("mini_imagenet", root=tmp_path).class_names == ("n01532828", "house_finch")
 
 
 def test_verify_tells_what_is_there(tmp_path, unpublished):

@@ -120,3 +120,44 @@ def mini(folder: Path, **csvs: str) -> Callable[[], Any]:
 )
 def mini_imagenet(folder, csvs):
     return mini(folder, **csvs)
+
+
+def packed(folder: Path, name: str, **changed: Any) -> Callable[[], Any]:
+    """An .npz of empty arrays of the right kind, but for what is changed; None leaves an array out."""
+    side = {"cifar100": 32, "mini_imagenet": 84}[name]
+    arrays: dict[str, Any] = {f"x_{part}": np.zeros((0, side, side, 3), np.uint8) for part in ("train", "test")}
+    arrays |= {f"y_{part}": np.zeros(0, np.int64) for part in ("train", "test")}
+    np.savez(folder / f"{name}.npz", **{k: v for k, v in (arrays | changed).items() if v is not None})
+    return lambda: open_data(name, root=folder)
+
+
+@several(
+    "MiniImagenetError",
+    {
+        "without test images": ({"x_test": None}, "there is no array x_test"),
+        "of another side": ({"x_train": np.zeros((1, 80, 80, 3), np.uint8)}, "expected uint8 of (50000, 84, 84, 3)"),
+        "of few images": ({}, "x_train is uint8 of shape (0, 84, 84, 3)"),
+    },
+    words=("mini_imagenet.npz",),
+)
+def mini_imagenet_packed(folder, changed):
+    return packed(folder, "mini_imagenet", **changed)
+
+
+@several(
+    "CifarError",
+    {
+        "without test labels": ({"y_test": None}, "there is no array y_test"),
+        "with too few labels": (
+            {"x_test": np.zeros((2, 32, 32, 3), np.uint8)},
+            "2 images but 0 labels in the test part",
+        ),
+        "with a label too many": (
+            {"x_test": np.zeros((1, 32, 32, 3), np.uint8), "y_test": np.array([100])},
+            "label 100 of image 0 is not between 0 and 99",
+        ),
+    },
+    words=("cifar100.npz",),
+)
+def cifar100_packed(folder, changed):
+    return packed(folder, "cifar100", **changed)

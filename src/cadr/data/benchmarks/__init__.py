@@ -64,6 +64,6 @@ def open_benchmark(name: str, root: str | Path | None = None) -> Pool:
 
 def open_place(name: str, place: Place) -> Pool:
     """The pool in one particular place."""
-    if not KNOWN[name].by_contents:
+    if not place.form.by_contents:
         place.verify_archive()
     return BENCHMARKS[name](place)

@@ -1,8 +1,10 @@
-"""mini-ImageNet: 100 classes of 600 images, 84×84, with the usual split CSVs of `filename,label`.
+"""mini-ImageNet: 100 classes of 600 images, 84×84: an `.npz`, or a folder with the usual CSVs of `filename,label`.
 
 The CSVs of the few-shot literature part the *classes* (64 train, 16 val, 20 test). As an ordinary benchmark of 100
 classes the last sixth of each class's images, in the order of the CSV, is for testing: 500 and 100 of 600. CSVs that
-part the images instead (every class in both train.csv and test.csv) are taken as they are.
+part the images instead (every class in both train.csv and test.csv) are taken as they are. An `.npz` has x_train,
+y_train, x_test and y_test, classes in the order of their WordNet numbers. There is no checksum: whoever makes the set
+cuts the images out of ImageNet and encodes them anew.
 """
 
 from __future__ import annotations
@@ -11,12 +13,15 @@ from pathlib import Path
 
 import numpy as np
 
+from cadr.data.benchmarks.mini_imagenet_names import WORDS
 from cadr.data.pool import Pool
 from cadr.data.sources.csv_file import column, read_csv
 from cadr.data.sources.images import decode_all
+from cadr.data.sources.npz import read_npz
 from cadr.errors import DataError
 
 SIDE = 84
+TRAIN, TEST = 500, 100  # images of a class, in an .npz
 CSVS = ("train.csv", "val.csv", "test.csv")
 
 Listed = list[tuple[Path, str]]
@@ -27,6 +32,34 @@ class MiniImagenetError(DataError):
 
 
 def open_mini_imagenet(root: Path) -> Pool:
+    return _npz(root) if root.suffix == ".npz" else _folder(root)
+
+
+def _npz(path: Path) -> Pool:
+    arrays = read_npz(path)
+    for name in ("x_train", "y_train", "x_test", "y_test"):
+        if name not in arrays:
+            raise MiniImagenetError(f"{path}: there is no array {name}")
+    for part, each in (("train", TRAIN), ("test", TEST)):
+        x, y = arrays[f"x_{part}"], arrays[f"y_{part}"]
+        expected = (each * len(WORDS), SIDE, SIDE, 3)
+        if x.dtype != np.uint8 or x.shape != expected:
+            raise MiniImagenetError(f"{path}: x_{part} is {x.dtype} of shape {x.shape}, expected uint8 of {expected}")
+        if y.dtype != np.int64 or not np.array_equal(np.sort(y), np.repeat(np.arange(len(WORDS)), each)):
+            raise MiniImagenetError(
+                f"{path}: y_{part} should be int64, and have {each} times each label from 0 to {len(WORDS) - 1}"
+            )
+    return Pool(
+        examples=arrays["x_train"],
+        labels=arrays["y_train"],
+        class_names=tuple(WORDS.values()),
+        name="mini_imagenet",
+        test_examples=arrays["x_test"],
+        test_labels=arrays["y_test"],
+    )
+
+
+def _folder(root: Path) -> Pool:
     listed = {name: _listed(root, root / name) for name in CSVS if (root / name).is_file()}
     if "train.csv" not in listed or "test.csv" not in listed:
         raise MiniImagenetError(f"{root} lacks train.csv or test.csv, the usual lists of filename,label")
@@ -36,7 +69,7 @@ def open_mini_imagenet(root: Path) -> Pool:
     return Pool(
         examples=decode_all([path for path, _ in train], SIDE),
         labels=np.array([index[label] for _, label in train], dtype=np.int64),
-        class_names=names,
+        class_names=tuple(WORDS.get(name, name) for name in names),
         name="mini_imagenet",
         test_examples=decode_all([path for path, _ in test], SIDE),
         test_labels=np.array([index[label] for _, label in test], dtype=np.int64),

@@ -16,6 +16,7 @@ class Form:
     path: str
     md5: str | None = None
     files: dict[str, str | None] = field(default_factory=dict)
+    by_contents: bool = False  # verified by a hash of the numbers themselves, whatever they are packed in
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,6 @@ class Known:
     forms: tuple[Form, ...]
     downloads: tuple[Download, ...] = ()
     page: str = ""
-    by_contents: bool = False  # verified by a hash of the numbers themselves, whatever they are packed in
 
 
 @dataclass(frozen=True)
@@ -87,14 +87,16 @@ _FASHION: dict[str, str | None] = {
 KNOWN: dict[str, Known] = {
     "digits": Known(forms=()),
     "fashion_mnist": Known(
-        forms=tuple(Form(path, files=_FASHION) for path in ("fashion_mnist", "fashion-mnist", "FashionMNIST/raw")),
+        forms=tuple(
+            Form(path, files=_FASHION, by_contents=True)
+            for path in ("fashion_mnist", "fashion-mnist", "FashionMNIST/raw")
+        ),
         downloads=tuple(Download(_ZALANDO + name, str(md5), "fashion_mnist") for name, md5 in _FASHION.items()),
         page="https://github.com/zalandoresearch/fashion-mnist",
-        by_contents=True,
     ),
     "cifar10": Known(
         forms=(
-            Form("cifar10.npz"),
+            Form("cifar10.npz", by_contents=True),
             Form(
                 "cifar-10-batches-py",
                 files={
@@ -105,20 +107,22 @@ KNOWN: dict[str, Known] = {
                     "data_batch_5": "482c414d41f54cd18b22e5b47cb7c3cb",
                     "test_batch": "40351d587109b95175f43aff81a1287e",
                 },
+                by_contents=True,
             ),
             Form(
                 "cifar-10-batches-bin",
                 files=dict.fromkeys([*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"]),
+                by_contents=True,
             ),
-            Form("cifar-10-python.tar.gz", md5="c58f30108f718f92721af3b95e74349a"),
-            Form("cifar-10-binary.tar.gz", md5="c32a1d4ab5d03f1284b67883e8d87530"),
+            Form("cifar-10-python.tar.gz", md5="c58f30108f718f92721af3b95e74349a", by_contents=True),
+            Form("cifar-10-binary.tar.gz", md5="c32a1d4ab5d03f1284b67883e8d87530", by_contents=True),
         ),
         downloads=(Download(_TORONTO + "cifar-10-python.tar.gz", "c58f30108f718f92721af3b95e74349a"),),
         page=_TORONTO + "cifar.html",
-        by_contents=True,
     ),
     "cifar100": Known(
         forms=(
+            Form("cifar100.npz", by_contents=True),
             Form(
                 "cifar-100-python",
                 files={"train": "16019d7e3df5f24257cddd939b257f8d", "test": "f0ef6b0ae62326f3e7ffdfab6717acfc"},
@@ -148,7 +152,10 @@ KNOWN: dict[str, Known] = {
         page="https://cs.stanford.edu/~acoates/stl10/",
     ),
     "mini_imagenet": Known(
-        forms=tuple(Form(path) for path in ("mini_imagenet", "mini-imagenet", "miniImageNet", "miniimagenet")),
+        forms=tuple(
+            Form(path)
+            for path in ("mini_imagenet.npz", "mini_imagenet", "mini-imagenet", "miniImageNet", "miniimagenet")
+        ),
         page="https://github.com/yaoyao-liu/mini-imagenet-tools",
     ),
 }
