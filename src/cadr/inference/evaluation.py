@@ -15,7 +15,7 @@ from cadr.config import Config
 from cadr.data.pool import Pool, spread, unlabelled
 from cadr.diagnosis.contradictions import Outside, classes_outside, outside
 from cadr.diagnosis.result import Diagnosis
-from cadr.errors import CadrError, CheckpointError, DataError
+from cadr.errors import CadrError, DataError
 from cadr.inference.accuracy_notes import (
     better_guess,
     caution,
@@ -36,6 +36,7 @@ from cadr.training.result import quoted_of, result
 from cadr.training.run_folder import RunFolder
 from cadr.training.schedule import scores
 from cadr.training.signature import InputSpec
+from cadr.training.state import load_averaged
 from cadr.training.target import diagnosed_target
 from cadr.utils.memory import kept_from_the_second
 from cadr.utils.text import counted
@@ -63,7 +64,7 @@ def judge(out: Path | str, pool: Pool | None, model: nn.Module | None, device: s
     if inputs.test_examples is None:
         raise DataError(f"{prepared.pool.name} has no test set, so there is nothing to evaluate on.")
     half = is_half(prepared.config.training.precision, prepared.device)
-    network = averaged(prepared, tensors)
+    network = load_averaged(prepared.model, tensors, out).to(prepared.device).eval()
     found = {
         "dataset": prepared.pool.name,
         "step": int(tensors["step"]),
@@ -74,18 +75,6 @@ def judge(out: Path | str, pool: Pool | None, model: nn.Module | None, device: s
         **scores(evaluate(network, inputs, half)),
     }
     return found, prepared
-
-
-def averaged(prepared: Prepared, tensors: dict[str, Any]) -> nn.Module:
-    """The model with the averaged weights and the running statistics of a checkpoint."""
-    state = prepared.model.state_dict()
-    for kind in ("average.", "buffer."):
-        state |= {name.removeprefix(kind): value for name, value in tensors.items() if name.startswith(kind)}
-    try:
-        prepared.model.load_state_dict(state)
-    except RuntimeError:
-        raise CheckpointError("The checkpoint is of another model than the one given.") from None
-    return prepared.model.to(prepared.device).eval()
 
 
 def closing_words(

@@ -109,7 +109,10 @@ def _safetensors(predictor: Predictor, backbone: PictureEncoder | None, out: Pat
     save = optional_import(
         "safetensors.torch", "this format", "safetensors"
     ).save  # save_file would keep the file from others
-    weights = {name: value.contiguous() for name, value in predictor.model.state_dict().items()}
+    # Copies: the format has no word for two names of one tensor, which PyTorch has, so each gets its own.
+    weights = {
+        name: value.clone(memory_format=torch.contiguous_format) for name, value in predictor.model.state_dict().items()
+    }
     facts = json.dumps(_facts(predictor), indent=1) + "\n"
     return [_write(out / "model.safetensors", save(weights)), _write(out / "model.json", facts.encode())]
 

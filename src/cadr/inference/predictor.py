@@ -29,6 +29,7 @@ from cadr.training.plan import device_of
 from cadr.training.prepare import build_model
 from cadr.training.run_folder import RunFolder
 from cadr.training.signature import InputSpec
+from cadr.training.state import load_averaged
 from cadr.training.user_model import not_given
 from cadr.utils.memory import kept_from_the_second
 from cadr.utils.untrusted import parse_json
@@ -71,7 +72,7 @@ class Predictor:
                 raise not_given(out)
             model = build_model(config, len(spec.class_names), spec.model_shape)
         assert model is not None
-        _load_average(out, model, tensors)
+        load_averaged(model, tensors, out)
         step = int(tensors["step"])
         return Predictor(model, spec, read_calibration(folder.path, spec), config, device_of(device), step)
 
@@ -150,18 +151,6 @@ def read_calibration(out: Path, spec: InputSpec) -> Calibration:
         return read
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path} cannot be used ({error}); delete it to predict uncalibrated.") from None
-
-
-def _load_average(out: Path | str, model: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Averaged weights and running statistics; a checkpoint may hold more, such as a method's second head."""
-    state = model.state_dict()
-    names = {
-        name: next((f"{k}.{name}" for k in ("average", "buffer") if f"{k}.{name}" in tensors), "") for name in state
-    }
-    lost = [name for name, stored in names.items() if not stored or tensors[stored].shape != state[name].shape]
-    if lost:
-        raise CheckpointError(f"The checkpoint in {out} is of another model: {lost[0]} does not fit.")
-    model.load_state_dict({name: tensors[stored] for name, stored in names.items()})
 
 
 def trained(folder: RunFolder, purpose: str) -> checkpoint.Checkpoint:

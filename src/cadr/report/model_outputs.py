@@ -16,7 +16,6 @@ from cadr.data.pool import MISSING, Pool, spread, unlabelled
 from cadr.estimate.aipw import class_propensity
 from cadr.estimate.calibration import Calibration
 from cadr.estimate.label_swap import doubtful, exchanged, fit_of_names
-from cadr.inference.evaluation import averaged
 from cadr.inference.predictor import read_calibration, trained
 from cadr.models.feature_hooks import arriving, behind_middle
 from cadr.report.runs import Run
@@ -26,6 +25,7 @@ from cadr.training.prepare import check_same_data, restore
 from cadr.training.record import Record
 from cadr.training.run_folder import RunFolder
 from cadr.training.schedule import scores
+from cadr.training.state import load_averaged
 
 
 class Around(NamedTuple):
@@ -91,7 +91,7 @@ def look(run: Run, pool: Pool | None, model: nn.Module | None, device: str, rows
     check_same_data(folder, prepared.pool, facts)
     inputs = Inputs.of(prepared.pool, prepared.device)
     half = is_half(prepared.config.training.precision, prepared.device)
-    network = averaged(prepared, tensors)
+    network = load_averaged(prepared.model, tensors, folder.path).to(prepared.device).eval()
     calibration = read_calibration(folder.path, run.spec)
 
     labels = prepared.pool.labels

@@ -13,7 +13,7 @@ from torch import Tensor
 from cadr.errors import TrainingError
 from cadr.training.step import Step
 
-_MAY_BEGIN_OTHERWISE = ("buffer.", "algorithm.")  # a mask of −∞ in somebody's network is as it should be
+_MAY_BEGIN_OTHERWISE = ("buffer.", "frozen.", "algorithm.")  # a mask of −∞ in somebody's network is as it should be
 
 
 def check_record(step: int, terms: dict[str, float], weights: bool, kept: int | None) -> None:

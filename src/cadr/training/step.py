@@ -21,7 +21,6 @@ from cadr.errors import CheckpointError
 from cadr.kernels import wide_resnet
 from cadr.kernels.cuda_stream import SideStream
 from cadr.metrics import count_pseudo_labels
-from cadr.training.auxiliary_head import MARK
 from cadr.training.batch_norm_control import Network
 from cadr.training.compiling import compiled, explained
 from cadr.training.cuda_graph import capture
@@ -31,6 +30,7 @@ from cadr.training.network import call, is_half
 from cadr.training.optim import learning_rate, update
 from cadr.training.row_table import Rows
 from cadr.training.self_training import Generation
+from cadr.training.state import key, share_untrained, untrained
 from cadr.utils import random_numbers
 
 _WEAK_LABELLED, _WEAK, _STRONG, _PROBE, _METHOD, _MORE = range(6)  # streams of random numbers
@@ -78,7 +78,7 @@ class Step:
         self.average_model = copy.deepcopy(self.model).eval()
         self.weights, self.parameters = flat.adopt(self.model)
         self.average, _ = flat.adopt(self.average_model)
-        _share_buffers(self.model, self.average_model)
+        share_untrained(self.model, self.average_model)
         self.gradient, self.velocity = torch.zeros_like(self.weights), torch.zeros_like(self.weights)
 
         facts = inputs.facts(self.generation.stop - self.generation.start, self.generation.number)
@@ -240,8 +240,8 @@ class Step:
         named: dict[str, Tensor] = {"step": self.step, "sums": self.sums, "pseudo": self.pseudo}
         for kind, flat in (("weight", self.weights), ("velocity", self.velocity), ("average", self.average)):
             views = zip(self.flat.names, self.flat.views(flat), strict=True)
-            named |= {f"{_prefix(name)}{kind}.{name}": view for name, view in views}
-        named |= {f"buffer.{name}": buffer for name, buffer in self.model.named_buffers()}
+            named |= {key(kind, name): view for name, view in views}
+        named |= untrained(self.model)
         named |= {f"algorithm.{name}": value for name, value in self.state.items()}
         named |= {f"views.{name}": value for name, value in self.view_state.items()}
         named |= {"prior": self.prior, "thresholds": self.thresholds}
@@ -270,18 +270,6 @@ class Step:
 
 
 _MOST_TERMS = 16  # that an objective may have
-
-
-def _share_buffers(source: nn.Module, target: nn.Module) -> None:
-    """The averaged model uses the running statistics as they are: they are not averaged, so there is one copy."""
-    for ours, theirs in zip(source.modules(), target.modules(), strict=True):
-        for name in ours._buffers:
-            theirs._buffers[name] = ours._buffers[name]
-
-
-def _prefix(name: str) -> str:
-    """Sets apart what belongs to a second head: whoever loads the finished model looks for `average.` alone."""
-    return "training." if name.rpartition(".")[2].startswith(MARK) else ""
 
 
 def _copy(batch: Batch, to: Batch) -> None:

@@ -36,11 +36,16 @@ def check_user_model(
     x = torch.zeros(2, *shape, device=device, dtype=torch.bfloat16 if half else torch.float32)
     with torch.no_grad(), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         found = _answer(asked, x, half)
-    if found.shape != (2, num_classes):
-        raise ConfigError(
-            f"{name} should return a logit for each of {num_classes} classes: expected (2, {num_classes}) for two "
-            f"examples, got {tuple(found.shape)}."
-        )
+        if found.shape != (2, num_classes):
+            raise ConfigError(
+                f"{name} should return a logit for each of {num_classes} classes: expected (2, {num_classes}) for two "
+                f"examples, got {tuple(found.shape)}."
+            )
+        _answer(asked.train(), x, half)
+    # What trains is settled before the first step, so what the first call freezes is frozen now.
+    trains = {name for name, parameter in asked.named_parameters() if parameter.requires_grad}
+    for each, parameter in model.named_parameters():
+        parameter.requires_grad_(each in trains)
 
 
 def not_given(out: Path | str) -> ConfigError:
