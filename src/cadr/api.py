@@ -43,6 +43,7 @@ from cadr.training.loggers import follow
 from cadr.training.plan import open_source, plan
 from cadr.training.result import quoted_of, result
 from cadr.training.run_folder import RunFolder
+from cadr.training.tracking import check_trackers, tracked
 from cadr.utils.text import html_table
 
 ROWS = 8192  # predicted together
@@ -175,14 +176,24 @@ class Run:
 
 
 def train(
-    data: Any, y: Any = None, *, out: Path | str | None = None, model: Any = None, quiet: bool = False, **settings: Any
+    data: Any,
+    y: Any = None,
+    *,
+    out: Path | str | None = None,
+    model: Any = None,
+    quiet: bool = False,
+    log: Sequence[str] = (),
+    **settings: Any,
 ) -> Run:
     """Train on a path or a benchmark's name, a Pool, a DataFrame with a column of labels, or X and y.
 
     `settings` are the flags of `cadr train` by their names, such as `algorithm="fixmatch"`, `steps=500`,
     `label_column="species"`. `model` is a network by name, or an `nn.Module` of your own. The run is kept in the folder
     `out`, where the same call continues it after a stop; without, it lasts as long as the `Run` that is returned.
+    `log` names where its curves go, too: "tensorboard", "mlflow", "wandb".
     """
+    log = (log,) if isinstance(log, str) else log
+    check_trackers(log)
     pool, classes = _open(data, y, settings)
     module = model if isinstance(model, nn.Module) else None
     if model is not None and module is None:
@@ -194,7 +205,7 @@ def train(
         weakref.finalize(run, shutil.rmtree, folder, ignore_errors=True)
     planned = plan(settings, pool, module, out=folder)
     run._pool, run._diagnosis, run.device = planned.pool, planned.diagnosis, planned.config.training.device
-    records = train_config(planned.config, folder, planned.pool, module)
+    records = tracked(train_config(planned.config, folder, planned.pool, module), folder, log)
     if quiet:
         with closing(records):
             for record in records:

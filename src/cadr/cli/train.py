@@ -36,6 +36,13 @@ def add(subparsers: Subparsers) -> None:
     )
     parser.add_argument("data", metavar="DATA", help="what to learn from, or a recipe")
     parser.add_argument("--out", type=Path, metavar="RUN", help="the run's folder (default: runs/DATA-ALGORITHM-seedN)")
+    parser.add_argument(
+        "--log",
+        action="append",
+        default=[],
+        metavar="{tensorboard,mlflow,wandb}",
+        help="send curves there, too; may be given more than once (each is an extra: pip install 'cadr[tensorboard]')",
+    )
     parser.prepare = _prepare
     parser.set_defaults(run=run)
 
@@ -57,7 +64,9 @@ def run(namespace: Namespace) -> int:
     from cadr.training.loggers import follow
     from cadr.training.plan import plan
     from cadr.training.result import quoted_of
+    from cadr.training.tracking import check_trackers, tracked
 
+    check_trackers(namespace.log)
     flat = read_flat(namespace)
     out = namespace.out or default_out(namespace.data, Config.from_dict(flat))
     _check_free(out)
@@ -65,7 +74,7 @@ def run(namespace: Namespace) -> int:
     for line in planned.sentences():
         print(line, flush=True)
     try:
-        result = follow(train(planned.config, out, planned.pool))["result"]
+        result = follow(tracked(train(planned.config, out, planned.pool), out, namespace.log))["result"]
     except KeyboardInterrupt:
         print(_stopped(out), flush=True)
         return INTERRUPTED
