@@ -10,7 +10,7 @@ from cadr.errors import ConfigError, MissingPackageError
 from cadr.training import tracking, train
 from cadr.training.run_folder import RunFolder
 from cadr.training.tracking import check_trackers, tracked
-from cadr.training.tracking.base import values_of
+from cadr.training.tracking.base import Tracker, values_of
 from tests.training import tiny
 from tests.training.tiny import replace
 
@@ -156,7 +156,7 @@ def test_times_of_tensorboard_are_those_of_the_run(tmp_path):
         assert times[step] - times[5] == pytest.approx(seconds[step] - seconds[5], abs=1e-3)
 
 
-class Failing(tracking.Tracker):
+class Failing(Tracker):
     """Takes so many points, then its server is gone."""
 
     module, name, extra = "json", "failing", "failing"
