@@ -48,6 +48,7 @@ from cadr.utils.text import html_table
 
 ROWS = 8192  # predicted together
 _JUDGED = {"test": "the test set", "held_out": "rows held out", "validation": "labels held out"}
+_JUDGED["cross_fitted"] = "the labels, each left out in its turn"
 
 
 class Run:

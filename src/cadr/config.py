@@ -14,6 +14,7 @@ from typing import Any
 from cadr.algorithms import ALGORITHMS
 from cadr.augment import FeatureViews, ImageViews
 from cadr.data.protocols import PROTOCOLS
+from cadr.ensemble.settings import INSTANT, Ensemble
 from cadr.errors import ConfigError
 from cadr.models import MODELS
 from cadr.utils.options import (
@@ -123,7 +124,7 @@ class Config:
     """A whole run. `model` and `views` may be left to the data: None is resolved when the data has been opened."""
 
     data: str
-    algorithm: Any  # one of ALGORITHMS
+    algorithm: Any  # one of ALGORITHMS, or of INSTANT
     protocol: Any = None  # one of PROTOCOLS, or None where labels are missing already
     model: Any = None  # one of MODELS, or None
     views: Any = None  # one of VIEWS, or None
@@ -144,7 +145,13 @@ class Config:
         flat |= {part: name_of(getattr(self, part)) for part in CHOICES if getattr(self, part) is not None}
         for part in self.parts():
             flat |= {f.name: _plain(getattr(part, f.name)) for f in dataclasses.fields(part)}
-        return {name: value for name, value in flat.items() if value is not None}
+        idle = OF_NETWORKS if self.is_instant else frozenset()
+        return {name: value for name, value in flat.items() if value is not None and name not in idle}
+
+    @property
+    def is_instant(self) -> bool:
+        """Whether it is fitted in one go: no network is trained."""
+        return isinstance(self.algorithm, Ensemble)
 
     def parts(self) -> list[Any]:
         """The dataclasses this configuration is made of."""
@@ -163,6 +170,8 @@ class Config:
         classes = chosen | FIXED
         known = {f.name for cls in classes.values() for f in dataclasses.fields(cls)}
         check_known(flat, {"data", *CHOICES} | known)
+        if issubclass(chosen["algorithm"], Ensemble):
+            _check_of_no_network(flat)
         return Config(data=flat["data"], **{part: build(cls, flat) for part, cls in classes.items()})
 
     @staticmethod
@@ -184,11 +193,17 @@ class Config:
 
 CHOICES: dict[str, dict[str, type[Any]]] = {
     "protocol": PROTOCOLS,
-    "algorithm": ALGORITHMS,
+    "algorithm": ALGORITHMS | INSTANT,
     "model": MODELS,
     "views": VIEWS,
 }
 FIXED: dict[str, type[Any]] = {"source": Source, "optimiser": Optimiser, "training": Training}
+
+# What an instant method has no use for.
+OF_NETWORKS = frozenset(
+    {"model", "views", "validation"}
+    | {f.name for kind in (*MODELS.values(), *VIEWS.values(), Optimiser, Training) for f in dataclasses.fields(kind)}
+) - {"seed", "device"}
 
 # Where a run is computed, and how often it is saved, may change when it is continued.
 CHANGEABLE = frozenset({"root", "device", "compile", "checkpoint_seconds"})
@@ -215,6 +230,15 @@ def options_of(part: Any) -> dict[str, Any]:
     return {
         f.name: _plain(getattr(part, f.name)) for f in dataclasses.fields(part) if getattr(part, f.name) != f.default
     }
+
+
+def _check_of_no_network(flat: dict[str, Any]) -> None:
+    idle = sorted(OF_NETWORKS & flat.keys())
+    if idle:
+        raise ConfigError(
+            f"{flat['algorithm']} trains no network, so it has no {idle[0]}; leave that out, or name an algorithm that "
+            "trains one, such as cadr."
+        )
 
 
 def _named(registry: dict[str, type[Any]], name: Any, part: str) -> type[Any]:

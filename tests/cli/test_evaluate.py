@@ -2,7 +2,6 @@
 
 import json
 import re
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -102,8 +101,8 @@ def test_a_benchmark_is_compared_with_a_guess_by_the_accuracy_that_is_quoted(tmp
     run, command = str(tmp_path / "run"), ["--protocol", "longtail", "--n-max", "10", "--gamma", "2", *TINY]
     for quoted, remarked in ((56.0, False), (55.0, True)):
         evaluation = {"kind": "evaluation", "step": 1, "on": "test", "accuracy": 54.0, "confusion": [[56, 0], [44, 0]]}
-        monkeypatch.setattr("cadr.inference.accuracy_notes.last_evaluation", lambda out, said=evaluation: said)
-        monkeypatch.setattr(import_module("cadr.training.result"), "quoted_of", lambda result, said=quoted: said)
+        monkeypatch.setattr("cadr.inference.evaluation.last_evaluation", lambda out, said=evaluation: said)
+        monkeypatch.setattr("cadr.inference.evaluation.quoted_of", lambda result, said=quoted: said)
         assert main(["train", "digits", *command, "--out", run]) == 0
         said = "Always answering 0 would be right for 56.0 % of the 100 test examples."
         assert (said in capsys.readouterr().out) is remarked

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from cadr.inference.accuracy_notes import UNKNOWN
+from cadr.inference.accuracy_notes import OWN_LABELS, UNKNOWN
 from cadr.training.result import quoted_of
 
 Results = Mapping[str, Sequence[dict[str, Any]]]
@@ -56,7 +56,7 @@ def meaning(results: Results, baseline: str, judged: int = UNKNOWN) -> str:
     means = {method: statistics.fmean(accuracy(r) for r in runs) for method, runs in results.items()}
     over = f"over {n} seeds" if n > 1 else "in one seed, which proves little"
     sentences = [f"Highest accuracy {over}: {highest(means)}."]
-    held_out = all(r["evaluated_on"] == "validation" for r in results[baseline])
+    held_out = all(r["evaluated_on"] in OWN_LABELS for r in results[baseline])
     if held_out and len(results) > 1 and all(accuracy(r) == 100.0 for runs in results.values() for r in runs):
         return f"{sentences[0]} All are right about every label held out, so these cannot tell the methods apart."
     for method in results:

@@ -18,6 +18,7 @@ _WHERE = {
     "test": ("test example", ""),
     "held_out": ("training row", " held out"),
     "validation": ("labelled row", " held out"),
+    "cross_fitted": ("labelled row", ", each predicted by a fit without its label"),
 }
 
 
@@ -47,8 +48,8 @@ def run(namespace: Namespace) -> int:
     show_table(columns, lines, title=f"{scores['dataset']}, {counted(scores['examples'], noun)}{rest}")
     print(
         f"\nAccuracy {scores['accuracy']:.2f} %, "
-        f"geometric mean over {over_classes(scores['recall'])} {scores['gm']:.2f} %, "
-        f"after {scores['step']:,} of {scores['steps']:,} steps."
+        f"geometric mean over {over_classes(scores['recall'])} {scores['gm']:.2f} %"
+        + ("." if run.config.is_instant else f", after {scores['step']:,} of {scores['steps']:,} steps.")
     )
     words = [
         zero_recall(scores["recall"]),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from argparse import Namespace
+from collections.abc import Callable
 from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
@@ -17,16 +18,17 @@ from typing import Any, NamedTuple
 from cadr.cli.flags import add_flags, flag, given
 from cadr.cli.main import Parser
 from cadr.cli.recipes import is_recipe, read_recipe
-from cadr.config import CHOICES, FIXED, Config, name_of
+from cadr.config import CHOICES, FIXED, Training
 from cadr.data.sources.registry import likely_kind
 from cadr.errors import ConfigError
 from cadr.utils.options import unknown_choice
 
 ALGORITHM = "cadr"
+_DEFAULT = f"chosen by the data: an ensemble for features of your own, {ALGORITHM} for all else"
 _ORDER = ("algorithm", "protocol", "model", "views", "source", "optimiser", "training")
 _HEADINGS = {"source": "data", "optimiser": "optimiser", "training": "training"}
 _CHOICE_HELP = {
-    "algorithm": f"how to learn (default: {ALGORITHM})",
+    "algorithm": f"how to learn (default: {_DEFAULT})",
     "protocol": "who keeps a label, on data whose labels are all known (default: labels are missing as they are)",
     "model": "the network (default: chosen by the data)",
     "views": "what is perturbed (default: chosen by the data; flags for images, or features where DATA are these)",
@@ -88,8 +90,7 @@ def add_part_flags(parser: argparse.ArgumentParser, classes: dict[str, type[Any]
 def prepare(parser: Parser, arguments: list[str]) -> None:
     """Add the flags of everything chosen in `arguments` to the parser of a single run."""
     choice = choose(arguments)
-    choice.named.setdefault("algorithm", ALGORITHM)
-    choice.classes["algorithm"] = CHOICES["algorithm"][choice.named["algorithm"]]
+    choice.classes["algorithm"] = CHOICES["algorithm"][choice.named.get("algorithm", ALGORITHM)]
     add_part_flags(parser, choice.classes, choice.recipe)
     parser.set_defaults(choice=choice)
 
@@ -113,10 +114,10 @@ def stem(spec: str) -> str:
     return spec.rpartition(".toml:")[2] if ".toml:" in spec else Path(spec).stem or "data"
 
 
-def default_out(spec: str, config: Config) -> Path:
+def default_out(spec: str, flat: dict[str, Any], algorithm: Callable[[], str]) -> Path:
     """runs/NAME-ALGORITHM-seedN, or runs/ROW-seedN: the same command finds its own folder again."""
-    algorithm = "" if is_recipe(spec) else f"-{name_of(config.algorithm)}"
-    return Path("runs") / f"{stem(spec)}{algorithm}-seed{config.training.seed}"
+    name = "" if is_recipe(spec) else f"-{algorithm()}"
+    return Path("runs") / f"{stem(spec)}{name}-seed{flat.get('seed', Training.seed)}"
 
 
 def _check_available(recipe: dict[str, Any], chosen: dict[str, Any], spec: str | None) -> None:

@@ -21,8 +21,10 @@ DATA is a benchmark's name, a folder, an .npz, .npy, CSV or Parquet file, or a r
 The run is a folder: the same command continues it after a stop, and a finished run is left alone. The flags shown below
 are those of the chosen algorithm, protocol, model and views: add --algorithm fixmatch to see FixMatch's instead.
 
-On data of your own, network, steps, batch, lr and ema are chosen by the data where you do not give them (the defaults
-shown below are for benchmarks), and a fifth of the labels is held out to judge and calibrate the result on.
+Data of your own that are features (a table, embeddings, --features) are learned in seconds by an ensemble of simple
+learners, unless you name an algorithm; it uses every label, and is judged by cross-fitting. Pictures themselves take a
+network, as with --algorithm cadr: model, steps, batch, lr and ema are then chosen by the data where you do not give
+them (the defaults shown below are for benchmarks), and a fifth of the labels is held out to judge the result on.
 """
 
 
@@ -58,19 +60,18 @@ def run(namespace: Namespace) -> int:
     from cadr.cli.main import INTERRUPTED
     from cadr.cli.recipes import is_recipe
     from cadr.cli.run_flags import default_out, read_flat
-    from cadr.config import Config
     from cadr.inference.evaluation import closing_words
     from cadr.training import train
     from cadr.training.loggers import follow
-    from cadr.training.plan import plan
+    from cadr.training.plan import Opened, chosen_algorithm, plan
     from cadr.training.result import quoted_of
     from cadr.training.tracking import check_trackers, tracked
 
     check_trackers(namespace.log)
-    flat = read_flat(namespace)
-    out = namespace.out or default_out(namespace.data, Config.from_dict(flat))
+    flat, opened = read_flat(namespace), Opened()
+    out = namespace.out or default_out(namespace.data, flat, lambda: chosen_algorithm(flat, opened))
     _check_free(out)
-    planned = plan(flat, out=out, recipe=is_recipe(namespace.data))
+    planned = plan(flat, opened, out=out, recipe=is_recipe(namespace.data))
     for line in planned.sentences():
         print(line, flush=True)
     try:

@@ -30,6 +30,8 @@ class EnsembleModule(nn.Module):
     weights: Tensor  # (B, M)
     offsets: Tensor  # (B, C)
     tilt: Tensor  # (C,)
+    handles_precision = True  # half of it would not do for neighbours
+    rows_at_once = 2048  # each of which is compared with all points of a graph
 
     def __init__(
         self,
@@ -67,6 +69,12 @@ class EnsembleModule(nn.Module):
         made = {kind: {name: _part(name, buffers) for name, buffers in found.items()} for kind, found in parts.items()}
         own = {name: tensors[name] for name in ("shifts", "weights", "offsets", "tilt")}
         return EnsembleModule(made["representations"], made["members"], **own)
+
+
+def unfitted() -> EnsembleModule:
+    """One without members, that those of a checkpoint take the place of."""
+    nothing = torch.zeros(0, 0)
+    return EnsembleModule({}, {}, nothing, nothing, nothing, nothing)
 
 
 def _part(name: str, buffers: Mapping[str, Tensor]) -> nn.Module:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from cadr.errors import CheckpointError
+from cadr.training.prepare import CROSS_FITTED, VALIDATION
 from cadr.training.record import Record
 from cadr.training.run_folder import RunFolder
 from cadr.utils.text import counted, printable
@@ -19,7 +20,17 @@ _BIASED = (
     f"Labels held out are as biased as all labels: that is accuracy {_LIKE}, where classes that are seldom labelled "
     "hardly count."
 )
-_NAMES = {"test": ("test example", ""), "held_out": ("row", " held out"), "validation": ("label", " held out")}
+_BIASED_ALL = (
+    f"Labels are biased as they were chosen: that is accuracy {_LIKE}, where classes that are seldom labelled hardly "
+    "count."
+)
+OWN_LABELS = (VALIDATION, CROSS_FITTED)
+_NAMES = {
+    "test": ("test example", ""),
+    "held_out": ("row", " held out"),
+    VALIDATION: ("label", " held out"),
+    CROSS_FITTED: ("label", ", each left out in its turn"),
+}
 
 
 def caution(accuracy: float, examples: int, on: str) -> str:
@@ -29,27 +40,29 @@ def caution(accuracy: float, examples: int, on: str) -> str:
 
 def caution_about_number(accuracy: float, examples: int, on: str) -> str:
     """With a dozen labels held out "100 %" means little, and somebody has to say so."""
-    if examples >= FEW or examples == UNKNOWN:
+    if examples == UNKNOWN or (examples >= FEW and on != CROSS_FITTED):
         return ""
     low, high = wilson(accuracy / 100.0, examples)
-    where = f"{_LIKE} " if on == "validation" else ""
+    where = f"{_LIKE} " if on in OWN_LABELS else ""
+    only = " only" if examples < FEW else ""
     return (
-        f"It is judged on {_named(examples, on)} only: {where}it may be anything from {100 * low:.0f} to "
+        f"It is judged on {_named(examples, on)}{only}: {where}it may be anything from {100 * low:.0f} to "
         f"{100 * high:.0f} % (95 % interval)."
     )
 
 
 def caution_about_bias(on: str) -> str:
-    return _BIASED if on == "validation" else ""
+    return _BIASED if on == VALIDATION else _BIASED_ALL if on == CROSS_FITTED else ""
 
 
 def caution_about_differences(examples: int, on: str) -> str:
     """The same where runs are compared."""
-    if on != "validation":
+    if on not in OWN_LABELS:
         return ""
     if examples == UNKNOWN:
-        return _BIASED
-    return f"All are judged on {_named(examples, on)}, of which one is {100 / examples:.1f} points. {_BIASED}"
+        return caution_about_bias(on)
+    each = f"All are judged on {_named(examples, on)}, of which one is {100 / examples:.1f} points."
+    return f"{each} {caution_about_bias(on)}"
 
 
 def better_guess(evaluation: Record) -> tuple[int, float] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,20 +29,21 @@ from cadr.inference.accuracy_notes import (
 )
 from cadr.inference.predictor import Predictor, trained
 from cadr.training.device_data import Inputs
+from cadr.training.ensemble_run import Fitted, trained_model
 from cadr.training.network import evaluate, is_half
 from cadr.training.plan import is_own, open_source
-from cadr.training.prepare import Prepared, check_same_data, restore
+from cadr.training.prepare import CROSS_FITTED, VALIDATION, Prepared, check_same_data, restore
 from cadr.training.record import Record
 from cadr.training.result import quoted_of, result
 from cadr.training.run_folder import RunFolder
 from cadr.training.schedule import scores
 from cadr.training.signature import InputSpec
-from cadr.training.state import load_averaged
 from cadr.training.target import diagnosed_target
 from cadr.utils.memory import kept_from_the_second
 from cadr.utils.text import counted
 
 ROWS = 100_000  # unlabelled ones that are predicted, at most
+_WHERE = {VALIDATION: " on the labels held out", CROSS_FITTED: " on the labels, each left out in its turn,"}
 _AT_ONCE = 1_000  # in memory, of a mapped file
 _DRAWS = 4_000  # for an interval
 _Z90 = 1.645
@@ -60,11 +62,14 @@ def judge(out: Path | str, pool: Pool | None, model: nn.Module | None, device: s
     tensors, facts = trained(folder, "evaluate")
     prepared = restore(folder, pool, model, device)
     check_same_data(folder, prepared.pool, facts)
+    if prepared.judged_on == CROSS_FITTED:
+        fitted = Fitted.of(tensors)
+        return _cross_fitted(prepared, fitted), dataclasses.replace(prepared, model=fitted.module)
     inputs = Inputs.of(prepared.pool, prepared.device)
     if inputs.test_examples is None:
         raise DataError(f"{prepared.pool.name} has no test set, so there is nothing to evaluate on.")
     half = is_half(prepared.config.training.precision, prepared.device)
-    network = load_averaged(prepared.model, tensors, out).to(prepared.device).eval()
+    network = trained_model(prepared.config, prepared.model, tensors, out).to(prepared.device).eval()
     found = {
         "dataset": prepared.pool.name,
         "step": int(tensors["step"]),
@@ -75,6 +80,20 @@ def judge(out: Path | str, pool: Pool | None, model: nn.Module | None, device: s
         **scores(evaluate(network, inputs, half)),
     }
     return found, prepared
+
+
+def _cross_fitted(prepared: Prepared, fitted: Fitted) -> dict[str, Any]:
+    """Of all labels, each by fits that did not see it; the run has kept them."""
+    pool = prepared.pool
+    return {
+        "dataset": pool.name,
+        "step": 100,
+        "steps": 100,
+        "on": CROSS_FITTED,
+        "examples": len(fitted.labelled),
+        "class_names": list(pool.class_names),
+        **fitted.judged(pool.labels, pool.num_classes),
+    }
 
 
 def closing_words(
@@ -106,7 +125,7 @@ def summary(result: dict[str, Any]) -> str:
     accuracy = quoted_of(result)
     if accuracy is None:
         return "Trained; there was no test set to be judged on."
-    where = "" if result["evaluated_on"] != "validation" else " on the labels held out"
+    where = _WHERE.get(result["evaluated_on"], "")
     others = f" (median of the last 10 evaluations; last {result['last']:.2f}, best {result['best']:.2f})"
     others = "" if result["split_sha256"] is None else others
     mean = f"geometric mean over {over_classes(result['recall'])} {result['gm']:.2f} %"
@@ -179,7 +198,7 @@ def weighted(
 
     A class with a single label has no propensity, and none that is held out.
     """
-    if evaluation["on"] != "validation":
+    if evaluation["on"] not in (VALIDATION, CROSS_FITTED):
         return None
     confusion, known = evaluation["confusion"], [1.0 if phi is None else phi for phi in propensity]
     ends = [pair or (1.0, 1.0) for pair in intervals or [None] * len(known)]

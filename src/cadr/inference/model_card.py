@@ -23,6 +23,7 @@ from cadr.training.run_folder import RunFolder
 from cadr.utils.text import counted, percent, printable
 
 _JUDGED = {"test": "the test set", "held_out": "training rows held out", "validation": "labels held out from training"}
+_JUDGED["cross_fitted"] = "the labels, each predicted by a fit that had not seen it"
 
 
 def model_card(
@@ -37,7 +38,8 @@ def model_card(
     The `backbone` of a run on features of pictures is inside the exported programs.
     """
     spec, config = predictor.spec, predictor.config
-    network = "a module of the user's own" if config.model is None else name_of(config.model)
+    own = "learners without a network" if config.is_instant else "a module of the user's own"
+    network = own if config.model is None else name_of(config.model)
     facts = describe_run(config, Path(config.data).name, network, None)
     # An interrupted run has records of steps beyond its checkpoint, which will be done again, or was judged before it.
     records = [record for record in RunFolder(run).records() if record["step"] <= predictor.step]
@@ -45,7 +47,7 @@ def model_card(
     unknown = ""
     if last is None:
         last, unknown = _judged_now(run, predictor, model)
-    prior = next((record["prior"] for record in reversed(records) if record["kind"] == "train"), None)
+    prior = next((record["prior"] for record in reversed(records) if "prior" in record), None)
     labelled = sum(spec.labels)
     commit = f", cadr at commit {facts['commit']}" if facts["commit"] else ""
     return "\n".join(
@@ -174,6 +176,8 @@ def _cell(name: str) -> str:
 
 def _steps(predictor: Predictor) -> str:
     steps = predictor.config.training.steps
+    if predictor.config.is_instant:
+        return "fitted in one go"
     return f"{steps} steps" if predictor.step == steps else f"{predictor.step} of {steps} steps: not finished"
 
 

@@ -10,7 +10,7 @@ from cadr.data.sources.folder import LABELS
 from cadr.errors import ConfigError
 from cadr.training import checkpoint, signature
 from cadr.training.data_location import located
-from cadr.training.loop import CALIBRATION, RESULT
+from cadr.training.run_folder import CALIBRATION, RESULT
 from cadr.utils.files import expand_home
 
 _OF_A_RUN = (

@@ -18,18 +18,18 @@ from cadr.config import Config
 from cadr.data.sources.base import Wanted
 from cadr.embedding.items import Modality
 from cadr.embedding.registry import Pretrained
+from cadr.ensemble.module import unfitted
 from cadr.errors import CheckpointError
 from cadr.estimate.calibration import Calibration, uncalibrated
 from cadr.models import normalised
 from cadr.training import checkpoint
 from cadr.training.data_location import with_model_located
-from cadr.training.loop import CALIBRATION
+from cadr.training.ensemble_run import trained_model
 from cadr.training.network import at_once, call, is_half
 from cadr.training.plan import device_of
 from cadr.training.prepare import build_model
-from cadr.training.run_folder import RunFolder
+from cadr.training.run_folder import CALIBRATION, RunFolder
 from cadr.training.signature import InputSpec
-from cadr.training.state import load_averaged
 from cadr.training.user_model import not_given
 from cadr.utils.memory import kept_from_the_second
 from cadr.utils.untrusted import parse_json
@@ -39,6 +39,8 @@ _FEW = 1000  # examples, for which giving memory back would take longer than it 
 
 class Predictor:
     """The averaged model of a run, with its preprocessing and calibration."""
+
+    _MOST = 2**31  # rows at once
 
     def __init__(
         self,
@@ -52,7 +54,7 @@ class Predictor:
         self.model, self.spec, self.calibration, self.config = model.to(device).eval(), spec, calibration, config
         self.device, self.step = device, step  # `step` of the run's steps are done: it need not be finished
         self.half = is_half(config.training.precision, device)
-        self._batch = at_once(int(np.prod(spec.shape)), device)
+        self._batch = min(at_once(int(np.prod(spec.shape)), device), getattr(model, "rows_at_once", self._MOST))
         self._centre = self._scale = None
         if spec.centre is not None and spec.scale is not None:
             self._centre = torch.tensor(spec.centre, device=device)
@@ -67,12 +69,14 @@ class Predictor:
             raise CheckpointError(f"{out} is not a run: it holds no config.toml.")
         config = with_model_located(config, folder.path)
         tensors, _ = trained(folder, "predict with")
-        if model is None:
+        if config.is_instant:
+            model = unfitted()
+        elif model is None:
             if config.model is None:
                 raise not_given(out)
             model = build_model(config, len(spec.class_names), spec.model_shape)
         assert model is not None
-        load_averaged(model, tensors, out)
+        model = trained_model(config, model, tensors, out)
         step = int(tensors["step"])
         return Predictor(model, spec, read_calibration(folder.path, spec), config, device_of(device), step)
 

@@ -26,6 +26,7 @@ from cadr.report.sections import (
     beliefs,
     by_class,
     calibration_cautions,
+    ensembles,
     learning,
     mistakes,
     name_of,
@@ -132,6 +133,7 @@ def _content(runs: Sequence[Run], looks: dict[str, Look], problems: Sequence[str
     classes = Classes(names, counts.pop() if len(counts) == 1 else None)
     known = [run for run in runs if run.is_benchmark or (run.name in looks and looks[run.name].truth_is_known)]
     body = [
+        {"anchor": "ensemble", "name": "Ensemble", "figures": ensembles(runs)},
         {"anchor": "learning", "name": "Accuracy", "figures": learning(runs, classes)},
         {"anchor": "pseudo-labels", "name": "Pseudo-labels", "figures": pseudo_labels(known, classes)},
         {"anchor": "beliefs", "name": "Thresholds and P̂", "figures": beliefs(runs, classes)},
@@ -220,7 +222,7 @@ def _reproduce(run: Run) -> dict[str, str]:
     else:
         names = {"commit": "cadr at commit", "torch": "torch", "device": "on", "split_sha256": "split"}
         facts += [f"{name} {result[key]}" for key, name in names.items() if result[key]]
-        if result["model"] not in CHOICES["model"]:
+        if result["model"] not in CHOICES["model"] and not run.config.is_instant:
             facts.append(f"trained from Python with a network of its own, {result['model']}")
     return {"name": run.name, "command": clean(command(run.config, str(run.path))), "facts": "; ".join(facts) + "."}
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cadr.report.examples import Example, called, guesses_of, picture
 from cadr.report.model_outputs import Look
+from cadr.training.prepare import CROSS_FITTED
 from cadr.utils.text import counted
 
 
@@ -31,12 +32,13 @@ def doubts(look: Look, names: tuple[str, ...], most: int) -> list[Doubts]:
     labels, rows = pool.test_labels, np.arange(len(pool.test_labels))
     doubted = look.on_part.argmax(1) != labels
     what = "test label" if look.part == "test" else "label"
-    held_out = "" if look.part == "test" else " held out"
+    held_out = {"test": "", CROSS_FITTED: ", each left out in its turn,"}.get(look.part, " held out")
     words = f"Of {counted(len(labels), what)}{held_out} the model contradicts {doubted.sum():,}."
     if 2 * doubted.sum() > len(labels):
         words += " A model that is mistaken so often is no reason to doubt a label, nor are its predictions around one."
     told = _Told(look.part, rows, labels, look.on_part, np.zeros(len(rows), dtype=np.bool_))
-    return [_shown(look, names, most, words, told, doubted), trained]
+    judged = _shown(look, names, most, words, told, doubted)
+    return [judged] if look.part == CROSS_FITTED else [judged, trained]
 
 
 @dataclass(frozen=True, eq=False)

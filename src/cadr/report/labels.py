@@ -122,7 +122,7 @@ def _propensity(value: float) -> str:
 
 
 def _predicted(runs: Sequence[Run], c: int) -> list[Bar]:
-    return [Bar(100.0 * run.of("train")[-1]["prior"][c], f"run s{run.style}") for run in runs]
+    return [Bar(100.0 * run.prior[c], f"run s{run.style}") for run in runs]
 
 
 def _run_keys(runs: Sequence[Run]) -> list[Key]:

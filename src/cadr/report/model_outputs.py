@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -20,12 +21,12 @@ from cadr.inference.predictor import read_calibration, trained
 from cadr.models.feature_hooks import arriving, behind_middle
 from cadr.report.runs import Run
 from cadr.training.device_data import Inputs
+from cadr.training.ensemble_run import Fitted, trained_model
 from cadr.training.network import is_half, logits_of
-from cadr.training.prepare import check_same_data, restore
+from cadr.training.prepare import CROSS_FITTED, VALIDATION, check_same_data, restore
 from cadr.training.record import Record
 from cadr.training.run_folder import RunFolder
 from cadr.training.schedule import scores
-from cadr.training.state import load_averaged
 
 
 class Around(NamedTuple):
@@ -71,7 +72,7 @@ class Look:
     @property
     def truth_is_known(self) -> bool:
         """Of the unlabelled stream; with labels held out, only that of labels which the model was trained on."""
-        return self.pool.hidden_labels is not None and self.part != "validation"
+        return self.pool.hidden_labels is not None and self.part not in (VALIDATION, CROSS_FITTED)
 
     @property
     def evaluation(self) -> Record | None:
@@ -89,9 +90,10 @@ def look(run: Run, pool: Pool | None, model: nn.Module | None, device: str, rows
     tensors, facts = trained(folder, "look at")
     prepared = restore(folder, pool, model, device)
     check_same_data(folder, prepared.pool, facts)
+    fitted = Fitted.of(tensors) if prepared.judged_on == CROSS_FITTED else None
     inputs = Inputs.of(prepared.pool, prepared.device)
     half = is_half(prepared.config.training.precision, prepared.device)
-    network = load_averaged(prepared.model, tensors, folder.path).to(prepared.device).eval()
+    network = trained_model(prepared.config, prepared.model, tensors, folder.path).to(prepared.device).eval()
     calibration = read_calibration(folder.path, run.spec)
 
     labels = prepared.pool.labels
@@ -104,19 +106,25 @@ def look(run: Run, pool: Pool | None, model: nn.Module | None, device: str, rows
 
     with arriving(behind_middle(network)) as features:
         of_labelled, of_unlabelled = logits(labelled), logits(looked_at)
-    prior = torch.tensor(run.of("train")[-1]["prior"], dtype=torch.float64)
+    prior = torch.tensor(run.prior, dtype=torch.float64)
     propensity = class_propensity(
         torch.from_numpy(prepared.pool.counts).double(),
         prior,
         torch.tensor(len(stream)),
         torch.tensor(bool(np.isin(labelled, stream).all())),
     )
-    on_part = None if inputs.test_examples is None else _logits(network, inputs, inputs.test_examples, half)
+    pool, rows_of_part, on_part = prepared.pool, prepared.validation, None
+    if fitted is not None:
+        rows_of_part, on_part = fitted.labelled, torch.from_numpy(np.log(fitted.held_out))
+        test = pool.examples[rows_of_part], pool.labels[rows_of_part]
+        pool = dataclasses.replace(pool, test_examples=test[0], test_labels=test[1])
+    elif inputs.test_examples is not None:
+        on_part = _logits(network, inputs, inputs.test_examples, half)
     return Look(
         step=int(tensors["step"]),
-        pool=prepared.pool,
+        pool=pool,
         part=prepared.judged_on,
-        rows_of_part=prepared.validation,
+        rows_of_part=rows_of_part,
         labelled=labelled,
         unlabelled=looked_at,
         num_unlabelled=len(without),

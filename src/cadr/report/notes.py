@@ -7,7 +7,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from cadr.diagnosis.contradictions import outside
-from cadr.inference.accuracy_notes import better_guess, caution_about_bias, caution_about_number, weighted_accuracy
+from cadr.inference.accuracy_notes import (
+    OWN_LABELS,
+    better_guess,
+    caution_about_bias,
+    caution_about_number,
+    weighted_accuracy,
+)
 from cadr.inference.evaluation import weighted, weighted_in_words
 from cadr.report.labels import Labels
 from cadr.report.model_outputs import Look
@@ -63,7 +69,7 @@ def _worse_than_a_guess(runs: Sequence[Run], labels: Mapping[str, Labels]) -> li
 
 def _is_better_weighted(last: Record, labels: Labels | None) -> bool:
     """Whether the commonest class is no better an answer where classes count as in all rows."""
-    if last["on"] != "validation" or labels is None or not labels.trusted:
+    if last["on"] not in OWN_LABELS or labels is None or not labels.trusted:
         return False
     rows = [sum(row) / phi for row, phi in zip(last["confusion"], labels.propensity.tolist(), strict=True)]
     guess: float = 100 * max(rows) / sum(rows)

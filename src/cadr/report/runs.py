@@ -18,6 +18,7 @@ from cadr.training.result import quoted, result, summary
 from cadr.training.run_folder import RunFolder
 from cadr.training.signature import InputSpec
 
+_TELLING = ("train", "fitted")  # kinds of records, one of which a run must have to be told of
 STYLES = 8  # that the style sheet tells apart
 _BIDIRECTIONAL = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
@@ -41,7 +42,7 @@ class Run:
         if config is None:
             raise CheckpointError(f"{path} is not a run: it holds no config.toml; name the folder that train made.")
         records = folder.records()
-        if not any(record["kind"] == "train" for record in records):
+        if not any(record["kind"] in _TELLING for record in records):
             raise CheckpointError(f"{path} has nothing to report yet: no training step was recorded; train it first.")
         finished = result(path) if (path / "result.json").exists() else None
         return Run(path, name, style, config, InputSpec.read(path), records, finished)
@@ -58,8 +59,14 @@ class Run:
         judged = any(record["kind"] == "evaluation" and record["step"] == step for record in records)
         if evaluation is not None and not judged:
             records.append(evaluation)
-        begun = any(record["kind"] == "train" for record in records)
+        begun = any(record["kind"] in _TELLING for record in records)
         return dataclasses.replace(self, records=records) if begun else self
+
+    @property
+    def prior(self) -> Sequence[float]:
+        """The class shares of all rows as the run saw them last."""
+        shares: list[float] = next(r["prior"] for r in reversed(self.records) if r["kind"] in _TELLING)
+        return shares
 
     @property
     def algorithm(self) -> str:

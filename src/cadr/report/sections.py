@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from cadr.inference.accuracy_notes import over_classes
 from cadr.report.charts import (
+    Bar,
     Extent,
     Series,
+    bars,
     calibration_error,
     extent_of,
     lines,
@@ -24,6 +26,7 @@ from cadr.report.charts import (
 from cadr.report.model_outputs import Look
 from cadr.report.runs import Run
 from cadr.training.record import Record
+from cadr.utils.text import percent
 
 UNKNOWN = "Shares and propensities of classes with at most one label cannot be estimated."
 PANELS = 24  # classes that get a panel of their own
@@ -73,7 +76,7 @@ class Classes:
 
 def learning(runs: Sequence[Run], classes: Classes) -> list[Figure]:
     """Accuracy, and what it is made of."""
-    judged = [run for run in runs if run.last_evaluation is not None]
+    judged = [run for run in _with_steps(runs) if run.last_evaluation is not None]
     if not judged:
         return []
     where = " or ".join(sorted({run.judged_on for run in judged}))
@@ -101,6 +104,7 @@ def learning(runs: Sequence[Run], classes: Classes) -> list[Figure]:
 
 def pseudo_labels(runs: Sequence[Run], classes: Classes) -> list[Figure]:
     """How many unlabelled examples take part, and how many of those rightly; of runs whose truth is known."""
+    runs = _with_steps(runs)
     if not runs:
         return []
     return [
@@ -113,12 +117,51 @@ def pseudo_labels(runs: Sequence[Run], classes: Classes) -> list[Figure]:
 
 def beliefs(runs: Sequence[Run], classes: Classes) -> list[Figure]:
     """What the method itself believes and does."""
+    runs = _with_steps(runs)
+    if not runs:
+        return []
     return [
         _panels(runs, classes, "train", "prior", "P̂, the class distribution the model predicts, %",
                 "The moving average of the model's predictions on unlabelled examples.", (0.0, None), scale=100.0),
         _panels(runs, classes, "train", "thresholds", "Threshold of every class",
                 "The confidence above which a pseudo-label is used.", (0.0, 1.0), unit=""),
     ]  # fmt: skip
+
+
+def ensembles(runs: Sequence[Run]) -> list[Figure]:
+    """What an ensemble is made of."""
+    found = [(run, record) for run in runs for record in run.of("fitted")]
+    if not found:
+        return []
+    drawings = [
+        (
+            name_of(run, runs),
+            bars(
+                f"How much each learner of {run.name} counts",
+                list(record["members"]),
+                [[Bar(100.0 * weight, f"run s{run.style}")] for weight in record["members"].values()],
+                ["weight"],
+                percent,
+            ),
+        )
+        for run, record in found
+    ]
+    against = [
+        f"{name_of(run, runs) or 'The ensemble'} is right about {record['weighted_accuracy']:.1f} %, logistic "
+        f"regression alone about {record['weighted_accuracy_of_logistic']:.1f} %."
+        for run, record in found
+    ]
+    caption = (
+        "The share of the differences between the classes' scores that is each learner's, in percent: learner@what it "
+        "sees. Weights are fitted to labels that a learner was not fitted to. Of the labels, each left out in its turn "
+        "and weighted as its class is in all rows: " + " ".join(against)
+    )
+    return [Figure("What the ensemble leans on", caption, drawings)]
+
+
+def _with_steps(runs: Sequence[Run]) -> list[Run]:
+    """Runs that have a curve."""
+    return [run for run in runs if not run.config.is_instant]
 
 
 def mistakes(runs: Sequence[Run], classes: Classes, looks: dict[str, Look]) -> list[Figure]:
@@ -227,8 +270,12 @@ def _summary(runs: Sequence[Run]) -> Table:
         judged = f"{run.num_judged:,} {run.judged_on}" if run.num_judged else "–"
         if len(found) < len(scores["recall"] or ()):
             judged += f", {over_classes(scores['recall'])}"
-        rows.append([run.name, run.algorithm, *map(written, figures), judged, f"{run.step:,}", f"{run.seconds():,.0f}"])
+        rows.append([run.name, run.algorithm, *map(written, figures), judged, _steps(run), f"{run.seconds():,.0f}"])
     return {"columns": columns, "rows": rows}
+
+
+def _steps(run: Run) -> str:
+    return "–" if run.config.is_instant else f"{run.step:,}"
 
 
 def by_class(
@@ -262,12 +309,12 @@ def by_class(
 
 
 def _last(run: Run, c: int, known: bool) -> list[str]:
-    trained, judged = run.of("train")[-1], run.last_evaluation
+    last, judged = next(iter(reversed(run.of("train"))), None), run.last_evaluation
     return [
         "–" if judged is None else written(judged["recall"][c]),
-        *(written(trained[what][c]) for what in ("coverage", "precision") if known),
-        written(trained["thresholds"][c], 3),
-        written(100.0 * trained["prior"][c]),
+        *("–" if last is None else written(last[what][c]) for what in ("coverage", "precision") if known),
+        "–" if last is None else written(last["thresholds"][c], 3),
+        written(100.0 * run.prior[c]),
     ]
 
 

@@ -39,7 +39,7 @@ class Pace:
         self.now: float | None = None
 
     def see(self, record: Record) -> None:
-        if "timing" not in record:
+        if "steps_per_second" not in record.get("timing", ()):
             return
         seconds, step = record["timing"]["seconds"], record["step"]
         self.seen.append((seconds, step))
@@ -73,10 +73,13 @@ class _Lines:
             self.steps = record["steps"]
             self._say(record["message"])
         elif kind == "evaluation" and (self._silent_for(EVALUATION_SECONDS) or record["step"] == self.steps):
-            self._say(f"{self._where(record)}, accuracy {record['accuracy']:.2f} %, GM {record['gm']:.2f} %")
+            where = f"{self._where(record)}, " if self.pace.now else ""
+            self._say(f"{where}accuracy {record['accuracy']:.2f} %, GM {record['gm']:.2f} %")
         elif kind == "warning":
             self._say(f"warning: {record['message']}")
-        elif kind in ("hint", "generation", "renaming", "finished"):
+        elif kind in ("hint", "generation", "renaming", "finished") or (
+            kind == "fit" and self._silent_for(EVALUATION_SECONDS)
+        ):
             self._say(record["message"])
         elif kind == "train" and self._silent_for(QUIET_SECONDS):
             self._say(f"{self._where(record)}, loss {record['loss']:.4f}")
@@ -124,5 +127,5 @@ class _Bar:
             return
         if kind == "evaluation":
             self.bar.update(self.task, accuracy=f"accuracy {record['accuracy']:.2f} %, GM {record['gm']:.2f} %")
-        pace = self.pace.in_words(self.steps - record["step"])
+        pace = record["message"] if kind == "fit" else self.pace.in_words(self.steps - record["step"])
         self.bar.update(self.task, completed=record["step"], pace=pace)

@@ -21,6 +21,7 @@ from cadr.training import checkpoint, signature
 from cadr.training.class_swap import Renaming
 from cadr.training.clock import Clock
 from cadr.training.device_data import Inputs
+from cadr.training.ensemble_run import EnsembleRun
 from cadr.training.eta import seconds_left
 from cadr.training.interrupt import Deferred
 from cadr.training.nan_guard import Finite, check_record
@@ -36,7 +37,7 @@ from cadr.training.prepare import (
 )
 from cadr.training.record import Record
 from cadr.training.result import describe_run, result, summary
-from cadr.training.run_folder import RunFolder
+from cadr.training.run_folder import CALIBRATION, RESULT, RunFolder
 from cadr.training.saving import Saving
 from cadr.training.schedule import device_name, evaluation_points, listed, rounded, scores, stopping_points
 from cadr.training.self_training import Generations
@@ -47,7 +48,6 @@ from cadr.training.watchdogs import Watch
 from cadr.utils.memory import freed_memory_kept
 from cadr.utils.text import duration
 
-CALIBRATION, RESULT = "calibration.json", "result.json"
 _WORTH_SAYING = 20.0  # seconds
 
 
@@ -70,7 +70,8 @@ def train(
             if not problem:
                 yield _finished(folder, f"{folder.path} is finished already; nothing was done.")
                 return
-        run = Run(prepare(config, folder, pool, model), folder)
+        prepared = prepare(config, folder, pool, model)
+        run: EnsembleRun | Run = EnsembleRun(prepared, folder) if config.is_instant else Run(prepared, folder)
         (folder.path / RESULT).unlink(missing_ok=True)  # of a checkpoint that is damaged: its steps are done again
         yield from run.records()
 

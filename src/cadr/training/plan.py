@@ -3,6 +3,9 @@
 `cadr train`, `cadr compare` and `CADRClassifier` all come here, so that the same settings on the same data are the same
 run. What nobody gave is, on somebody's own data, what the run that is there already has, or else chosen by the data; on
 a benchmark and in a recipe it is what was published: the defaults of the parts.
+
+Own data that are features (a table, embeddings) are learned by the ensemble, unless somebody names an algorithm or a
+setting that only a network has. Pictures themselves take a network.
 """
 
 from __future__ import annotations
@@ -17,20 +20,23 @@ import torch
 from torch import nn
 
 from cadr.algorithms import Supervised
-from cadr.config import CHOICES, VIEWS, Config, name_of
+from cadr.config import CHOICES, OF_NETWORKS, VIEWS, Config, name_of
 from cadr.data import BENCHMARKS, open_data
 from cadr.data.description import columns_in_words
 from cadr.data.pool import MISSING, Pool
 from cadr.diagnosis.result import Diagnosis
+from cadr.ensemble.settings import INSTANT
 from cadr.errors import ConfigError, DataError
 from cadr.models import MLP, MODELS, choose
 from cadr.training.run_folder import RunFolder
 from cadr.training.target import Target, diagnosed_target, takes_target
 
-ALGORITHM = "cadr"
+ALGORITHM = "cadr"  # the paper's, and whenever a network is trained
+ON_FEATURES = "ensemble"
 SIZES = ("model", "steps", "batch", "ratio", "lr", "ema")
 CHOSEN = (*SIZES, "target_prior")
 SMALL = ("mlp", "convnet")
+_IDLE = {"validation", "evaluations", "checkpoint_seconds", "log_every", "precision", "compile"}  # in an ensemble
 _ONCE_CHOSEN = ("evaluations",)  # of runs that are there, for which it was
 _FEW = 4096  # rows
 _SMALL = 2**18  # parameters of somebody's own network
@@ -46,6 +52,7 @@ class Plan:
     model: nn.Module | None = None  # of somebody's own
     target: Target | None = None  # None: somebody said what the classes' shares are, or nobody needs to know
     left_open: tuple[str, ...] = ()  # settings that the data have chosen
+    why: str = ""  # the algorithm is what it is, where the data have chosen it
 
     @property
     def diagnosis(self) -> Diagnosis | None:
@@ -59,6 +66,8 @@ class Plan:
         """
         if self.pool is None or not self.left_open:
             return []
+        if self.config.is_instant:
+            return [*self._method(), *columns_in_words(self.pool)]
         settled = self.config.to_dict()
         names = [name for name in CHOSEN if name in self.left_open and settled.get(name)]
         flags = [f"--{name.replace('_', '-')} {_words(settled[name])}" for name in names]
@@ -66,7 +75,11 @@ class Plan:
         words += [] if self.target is None else self.target.sentences()
         if self.pool.kind == "image" and "flip" in self.left_open:
             words.append("Half of the images are mirrored: add --no-flip where left and right matter, as in letters.")
-        return [*words, *columns_in_words(self.pool)]
+        return [*self._method(), *words, *columns_in_words(self.pool)]
+
+    def _method(self) -> list[str]:
+        """How it learns and why, where nobody said how."""
+        return [self.why] if self.why else []
 
 
 class Opened:
@@ -105,12 +118,20 @@ def plan(
     labels are all known are refused unless `complete_labels`.
     """
     opened = data if isinstance(data, Opened) else Opened(data)
-    flat = {"algorithm": ALGORITHM, **settings}
-    config = Config.from_dict(_without_unnamed(flat))
     before = None if out is None else RunFolder(out).config()
+    flat = _without_idle({"algorithm": ALGORITHM if before is None else name_of(before.algorithm), **settings})
+    config = Config.from_dict(_without_unnamed(flat))
     if before is not None:
         return Plan(_as_before(flat, before, own=is_own(config) and not recipe), model=model)
-    pool = opened.pool(config)
+    pool, why = opened.pool(config), ""
+    if not recipe and is_own(config) and "algorithm" not in settings:
+        name, why = _algorithm(settings, pool, model)
+        flat = _without_idle(flat | {"algorithm": name})
+    config = Config.from_dict(_without_unnamed(flat))
+    if config.is_instant:
+        if is_own(config) and not recipe and not complete_labels:
+            _check_missing(config, pool)
+        return Plan(complete(config, pool, model), pool, left_open=("algorithm",) if why else (), why=why)
     flat.setdefault("views", pool.kind)
     if recipe or not is_own(config):
         chosen = {} if model is not None else {"model": choose(input_shape(pool))}
@@ -121,11 +142,42 @@ def plan(
     told = {} if target is None or target.shares is None else {"target_prior": target.shares}
     chosen = sizes(pool, flat, device_of(config.training.device), model) | told
     settled = complete(Config.from_dict(chosen | flat), pool, model)
-    return Plan(settled, pool, model, target, tuple(name for name in (*CHOSEN, "flip") if name not in settings))
+    left_open = tuple(name for name in (*CHOSEN, "flip") if name not in settings)
+    return Plan(settled, pool, model, target, left_open, why)
+
+
+def chosen_algorithm(settings: Mapping[str, Any], opened: Opened) -> str:
+    """The algorithm of the run that `plan` makes of these settings where no run is there yet."""
+    if "algorithm" in settings:
+        return str(settings["algorithm"])
+    config = Config.from_dict(_without_unnamed({"algorithm": ALGORITHM, **settings}))
+    return _algorithm(settings, opened.pool(config), None)[0] if is_own(config) else ALGORITHM
+
+
+def _algorithm(settings: Mapping[str, Any], pool: Pool, model: nn.Module | None) -> tuple[str, str]:
+    """What own data are learned by where nobody says, and why."""
+    if pool.kind == "image":
+        return ALGORITHM, ""
+    of_cadr = {field.name for field in dataclasses.fields(CHOICES["algorithm"][ALGORITHM])}
+    of_ensemble = {field.name for field in dataclasses.fields(CHOICES["algorithm"][ON_FEATURES])}
+    asked = [name for name in settings if name in (OF_NETWORKS | of_cadr) - of_ensemble - _IDLE]
+    if model is not None or asked:
+        said = "a network is given" if model is not None else f"--{asked[0].replace('_', '-')} is a network's"
+        return ALGORITHM, (
+            f"Chosen: --algorithm {ALGORITHM}, as {said}. Without that, these features are learned by --algorithm "
+            f"{ON_FEATURES}, which takes seconds."
+        )
+    return ON_FEATURES, (
+        f"Chosen by the data, which are features: --algorithm {ON_FEATURES}, simple learners with class-aware "
+        f"imputation, stacked by cross-fitting. A network is trained with --algorithm {ALGORITHM}."
+    )
 
 
 def complete(config: Config, pool: Pool, model: nn.Module | None = None) -> Config:
     """The configuration with model and views chosen by the data where nobody has chosen them, checked against these."""
+    if config.is_instant:
+        _check_features(config, pool, model)
+        return config
     if config.views is None:
         config = dataclasses.replace(config, views=VIEWS[pool.kind]())
     if not isinstance(config.views, VIEWS[pool.kind]):
@@ -215,6 +267,12 @@ def _without_unnamed(flat: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in flat.items() if name not in names}
 
 
+def _without_idle(flat: dict[str, Any]) -> dict[str, Any]:
+    """Without what a method that is fitted in one go does not heed."""
+    instant = flat["algorithm"] in INSTANT
+    return {name: value for name, value in flat.items() if not instant or name not in _IDLE}
+
+
 def _as_before(flat: Mapping[str, Any], before: Config, own: bool) -> Config:
     """A run that is continued stays what it is, on whatever machine: what was left open is what was chosen then."""
     stored = before.to_dict()
@@ -234,6 +292,19 @@ def _check_missing(config: Config, pool: Pool) -> None:
         f"{pool.name}: no label is missing, so there is nothing to learn from but the labels; leave some out with "
         "--protocol, or train on them alone with --algorithm supervised."
     )
+
+
+def _check_features(config: Config, pool: Pool, model: nn.Module | None) -> None:
+    if model is not None:
+        raise ConfigError(
+            f"{name_of(config.algorithm)} trains no network, so none can be given; leave the algorithm out, or name "
+            "one that trains it, such as cadr."
+        )
+    if pool.kind == "image":
+        raise ConfigError(
+            f"{name_of(config.algorithm)} learns from features, but {pool.name} holds pictures; add --features with a "
+            "pretrained model that makes them, or use an algorithm that trains a network, such as cadr."
+        )
 
 
 def _check_turns(config: Config, pool: Pool) -> None:

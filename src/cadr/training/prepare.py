@@ -17,6 +17,7 @@ from cadr.data import BENCHMARKS, validation
 from cadr.data.pool import Pool
 from cadr.data.split import Split, apply, make_split
 from cadr.data.validation import Indices
+from cadr.ensemble.module import unfitted
 from cadr.errors import ConfigError, DataError
 from cadr.training.auxiliary_head import widen
 from cadr.training.data_location import located
@@ -24,6 +25,9 @@ from cadr.training.plan import complete, device_of, input_shape, open_source
 from cadr.training.run_folder import RunFolder
 from cadr.training.user_model import check_user_model, not_given
 from cadr.utils.files import expand_home
+
+VALIDATION = "validation"  # labels held out
+CROSS_FITTED = "cross_fitted"  # all labels, each judged by a fit to others
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +42,11 @@ class Prepared:
 
     @property
     def judged_on(self) -> str:
-        """What the evaluation looks at: test, held_out (of a benchmark) or validation (of one's own labels)."""
+        """What is evaluated on: test, held_out (of a benchmark), validation or cross_fitted (one's own labels)."""
         if self.validation is not None:
-            return "validation"
+            return VALIDATION
+        if self.config.is_instant and self.pool.test_examples is None:
+            return CROSS_FITTED
         return "held_out" if self.split is not None and self.split.held_out else "test"
 
 
@@ -66,7 +72,7 @@ def restore(folder: RunFolder, pool: Pool | None, model: nn.Module | None, devic
     config = folder.config()
     if config is None:
         raise ConfigError(f"{folder.path} is not a run: it holds no config.toml.")
-    if config.model is None and model is None:
+    if config.model is None and model is None and not config.is_instant:
         raise not_given(folder.path)
     config = located(config, folder.path)
     if pool is None and config.data not in BENCHMARKS and not expand_home(config.data).exists():
@@ -84,6 +90,9 @@ def _open(config: Config, folder: RunFolder, pool: Pool | None, model: nn.Module
     split = _split(config, folder.path / "split.json", pool)
     if split is not None:
         pool = apply(pool, split)
+    if config.is_instant:
+        config, name = complete(config, pool, model), name_of(config.algorithm)
+        return Prepared(config, pool, split, unfitted(), name, device_of(device), None)
     rows = _validation(config, folder.path / validation.FILE, pool)
     if rows is not None:
         pool = validation.hold_out(pool, rows)

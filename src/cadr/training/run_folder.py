@@ -1,4 +1,4 @@
-"""The folder that a run is: config.toml, split.json, metrics.jsonl, checkpoint/, result.json."""
+"""The folder that a run is: config.toml, split.json, metrics.jsonl, checkpoint/, calibration.json, result.json."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from cadr.errors import CheckpointError, ConfigError, TrainingError
 from cadr.training.record import Record
 from cadr.utils.files import sync
 from cadr.utils.untrusted import parse_json
+
+CALIBRATION, RESULT = "calibration.json", "result.json"
 
 
 class RunFolder:
