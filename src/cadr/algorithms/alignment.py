@@ -26,8 +26,10 @@ class Aligned(Imputation):
     alignment: Literal["none", "uniform", "labelled", "given"] = option(
         "none", "Align predictions with a class distribution before pseudo-labels are read off."
     )
-    target_prior: tuple[float, ...] = option(
-        (), "The class distribution of --alignment given, one number per class.", belongs_to=("alignment", "given")
+    target_prior: tuple[float, ...] | Literal["estimated"] = option(
+        (),
+        "The class distribution of --alignment given, one number per class, or 'estimated' while training goes on.",
+        belongs_to=("alignment", "given"),
     )
 
     def __post_init__(self) -> None:
@@ -39,7 +41,10 @@ class Aligned(Imputation):
         counts = facts.labelled_counts
         labelled = self.alignment == "labelled"
         target = counts / counts.sum() if labelled else target_distribution(self.target_prior, facts.num_classes)
-        return {**super().init(facts), "target": target}
+        return {**super().init(facts), **self.towards(target)}
+
+    def towards(self, target: Tensor) -> State:
+        return {"target": target}
 
     def predict(self, weak: Tensor, batch: Batch, state: State) -> Tensor:
         return self.aligned(super().predict(weak, batch, state), state)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -117,6 +117,15 @@ class Algorithm(ABC):
         return None
 
     @property
+    def estimates_target(self) -> bool:
+        """Whether the class shares that predictions are drawn to are estimated while training goes on."""
+        return getattr(self, "target_prior", ()) == "estimated"
+
+    def towards(self, target: Tensor) -> State:
+        """What of the state draws predictions to these class shares, (C,)."""
+        return {}
+
+    @property
     def renamed(self) -> tuple[str, ...]:
         """What of the state is by predicted class, and moves when classes are given each other's names in training.
 
@@ -192,9 +201,9 @@ def check_belonging(algorithm: Any) -> None:
                 raise ConfigError(f"{item.name} belongs to {name} {value!r}: set both of them, or neither.")
 
 
-def target_distribution(given: tuple[float, ...], num_classes: int) -> Tensor:
-    """(C,) the class distribution asked for, uniform when none is given."""
-    if not given:
+def target_distribution(given: tuple[float, ...] | Literal["estimated"], num_classes: int) -> Tensor:
+    """(C,) the class distribution asked for; uniform when none is given, or until one is estimated."""
+    if not given or isinstance(given, str):
         return torch.full((num_classes,), 1.0 / num_classes)
     if len(given) != num_classes:
         raise ConfigError(f"target_prior must have one number per class ({num_classes}), not {len(given)}.")

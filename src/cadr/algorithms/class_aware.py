@@ -27,8 +27,10 @@ class ClassAwarePropensity(Imputation):
     normaliser: Literal["jensen", "none"] = option(
         "jensen", "Normalise 1/p̃ over the labelled batch, or not (unbounded below)."
     )
-    target_prior: tuple[float, ...] = option(
-        (), "The classes' shares among all rows, which predictions are drawn to; equal ones when not given."
+    target_prior: tuple[float, ...] | Literal["estimated"] = option(
+        (),
+        "The classes' shares among all rows, which predictions are drawn to; equal ones when not given, or 'estimated' "
+        "while training goes on.",
     )
 
     def __post_init__(self) -> None:
@@ -37,9 +39,11 @@ class ClassAwarePropensity(Imputation):
         check_choice("normaliser", self.normaliser, "jensen", "none")
 
     def init(self, facts: Facts) -> State:
+        return {**super().init(facts), **self.towards(self.aimed_at(facts.num_classes))}
+
+    def towards(self, target: Tensor) -> State:
         # Relative to uniform, so that a uniform target leaves p̃ untouched also without the normaliser.
-        target = torch.log(facts.num_classes * self.aimed_at(facts.num_classes))
-        return {**super().init(facts), "log_target": target}
+        return {"log_target": torch.log(len(target) * target)}
 
     def aimed_at(self, num_classes: int) -> Tensor:
         return target_distribution(self.target_prior, num_classes)

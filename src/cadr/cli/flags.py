@@ -78,7 +78,12 @@ def _add(
         return
     options: dict[str, Any] = {}
     inner, optional = _without_none(hint)
-    if get_origin(inner) is tuple:
+    lists = [kind for kind in (inner, *get_args(inner)) if get_origin(kind) is tuple]
+    if lists and lists[0] is not inner:  # numbers, or one of some words
+        (words,) = (kind for kind in get_args(inner) if kind is not lists[0])
+        options |= {"nargs": "+", "action": _NumbersOrWord}
+        parse = _any_of([_parse(get_args(lists[0])[0]), _parse(words)])
+    elif lists:
         arguments = get_args(inner)
         many = len(arguments) == 2 and arguments[1] is Ellipsis
         options["nargs"] = "+" if many else len(arguments)
@@ -93,6 +98,13 @@ def _add(
         help=described,
         **options,
     )
+
+
+class _NumbersOrWord(argparse.Action):
+    """Several numbers are a list, a word stands alone."""
+
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
+        setattr(namespace, self.dest, values[0] if len(values) == 1 and isinstance(values[0], str) else values)
 
 
 def _without_none(hint: Any) -> tuple[Any, bool]:

@@ -49,19 +49,22 @@ def fit_of_names(seen: Sequence[Tensor], labels: Tensor, others: Sequence[Tensor
     return torch.stack(fits).mean(0)
 
 
-def around(seen: Tensor, others: Tensor, predicted: Tensor, fewest: int) -> Tensor:
+def around(seen: Tensor, others: Tensor, predicted: Tensor, fewest: int, itself: bool = True) -> Tensor:
     """(m, C) the v of labelled examples in one layer, by a fiftieth of a class of average size, but `fewest` at least.
 
-    Features are compared by the cosine, each on its own scale.
+    Features are compared by the cosine, each on its own scale. Where those seen are the others themselves, in their
+    order, `itself` says whether an example is one of its own neighbours.
     """
-    near = min(len(others), max(fewest, int(len(others) * _PART / predicted.shape[1])))
+    near = min(len(others) - (not itself), max(fewest, int(len(others) * _PART / predicted.shape[1])))
     centre, scale = others.mean(0), others.std(0, correction=0)
     scale = torch.where(scale > 0, scale, 1.0)
     directions = _unit((others - centre) / scale)
     votes = []
-    for some in torch.split(seen, _CHUNK):
-        nearest = (_unit((some - centre) / scale) @ directions.T).topk(near, dim=1).indices
-        votes.append(predicted[nearest].mean(1))
+    for start, some in enumerate(torch.split(seen, _CHUNK)):
+        alike = _unit((some - centre) / scale) @ directions.T
+        if not itself:
+            alike[torch.arange(len(some)), start * _CHUNK + torch.arange(len(some))] = -torch.inf
+        votes.append(predicted[alike.topk(near, dim=1).indices].mean(1))
     return torch.cat(votes)
 
 

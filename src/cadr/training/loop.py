@@ -41,6 +41,7 @@ from cadr.training.run_folder import CALIBRATION, RESULT, RunFolder
 from cadr.training.saving import Saving
 from cadr.training.schedule import device_name, evaluation_points, listed, rounded, scores, stopping_points
 from cadr.training.self_training import Generations
+from cadr.training.share_estimates import ShareEstimates
 from cadr.training.signature import InputSpec
 from cadr.training.started import started
 from cadr.training.step import Step
@@ -86,10 +87,13 @@ class Run:
         self.generations = Generations(config.algorithm, self.training.steps, self.inputs, prepared.model)
         self.evaluation_points = evaluation_points(self.training)
         self.renaming = Renaming(config, self.inputs, prepared.pool.class_names, prepared.model)
-        self.stops = sorted({*stopping_points(self.training), *self.generations.stops, *self.renaming.points})
+        self.shares = ShareEstimates(config, self.inputs, prepared.model)
+        hooks = self.renaming.points | self.shares.points
+        self.stops = sorted({*stopping_points(self.training), *self.generations.stops, *hooks})
         self.step = self._begin()
         self.finite = Finite(self.step)
-        aimed = config.algorithm.aimed_at(prepared.pool.num_classes)
+        algorithm = config.algorithm
+        aimed = None if algorithm.estimates_target else algorithm.aimed_at(prepared.pool.num_classes)
         self.watch = Watch(prepared.pool.class_names, self.training.steps, [] if aimed is None else aimed.tolist())
         self.clock = Clock(self.step.device)
         self.saving = Saving(folder.path, self.training.checkpoint_seconds)
@@ -133,7 +137,7 @@ class Run:
         with self._undivided() as interrupt:
             self._advance(stop, interrupt)
             records = self._report() if self.step.done == stop else []
-            records += self.renaming.apply(self.step)
+            records += self.renaming.apply(self.step) + self.shares.apply(self.step)
             if self.step.done == self.generations.current.stop < self.training.steps:
                 records.append(self.generations.advance(self.step.average_model, self.step.half))
                 self.step = self._begin()

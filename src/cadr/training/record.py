@@ -1,7 +1,6 @@
 """What a run says while it goes on: plain dictionaries, one line each in metrics.jsonl.
 
-Every record has `kind` and `step`. Of these kinds only train, evaluation, warning and generation are written to
-the file:
+Every record has `kind` and `step`. All but start, hint and finished are written to the file:
 
 - `start`: `steps`, `resumed` (the step continued from, 0 for a new run), `device`, `parameters`, `message`
 - `hint`: `seconds` that the rest will take, `message`; only where it is worth saying
@@ -11,6 +10,8 @@ the file:
 - `warning`: `message`
 - `generation`: training starts afresh with more labels: `generation` (from 0), `adopted` and `precision` by class,
   `message`
+- `shares`: with `--target-prior estimated`: `share`, `low`, `high` (90 %) and `doubly_robust` of the unlabelled
+  examples by class, and the `target` of all examples that training goes on with
 - `finished`: `message`, `result` (the content of result.json); the last record of every run that ends well
 
 Whatever depends on the clock or the machine stands under `timing`: `seconds` so far, `steps_per_second`,

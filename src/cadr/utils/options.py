@@ -78,6 +78,9 @@ def convert(value: Any, hint: Any, name: str) -> Any:
         raise ConfigError(f"{name} must be a finite number, got {value}.")
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
+        lists = [kind for kind in arguments if typing.get_origin(kind) is tuple]
+        if lists and isinstance(value, list | tuple):  # says what is wrong with its numbers
+            return convert(value, lists[0], name)
         for kind in arguments:
             try:
                 return convert(value, kind, name)
