@@ -70,7 +70,7 @@ class _Lines:
         kind = record["kind"]
         self.pace.see(record)
         if kind == "start":
-            self.steps = record["steps"]
+            self.steps, self.pace = record["steps"], Pace()
             self._say(record["message"])
         elif kind == "evaluation" and (self._silent_for(EVALUATION_SECONDS) or record["step"] == self.steps):
             where = f"{self._where(record)}, " if self.pace.now else ""
@@ -120,7 +120,7 @@ class _Bar:
         kind = record["kind"]
         self.pace.see(record)
         if kind == "start":
-            self.steps = record["steps"]
+            self.steps, self.pace = record["steps"], Pace()
             self.bar.update(self.task, total=self.steps, completed=record["resumed"])
         if kind in ("start", "hint", "generation", "renaming", "warning", "finished"):
             self.bar.console.print(printable(record["message"]), markup=False, highlight=False)

@@ -24,7 +24,7 @@ from cadr.training.device_data import Inputs
 from cadr.training.ensemble_run import EnsembleRun
 from cadr.training.eta import seconds_left
 from cadr.training.interrupt import Deferred
-from cadr.training.nan_guard import Finite, check_record
+from cadr.training.nan_guard import Finite, NotFiniteError, check_record
 from cadr.training.network import evaluate, logits_of
 from cadr.training.prepare import (
     Prepared,
@@ -36,6 +36,7 @@ from cadr.training.prepare import (
     write,
 )
 from cadr.training.record import Record
+from cadr.training.recovery import Recovery
 from cadr.training.result import describe_run, result, summary
 from cadr.training.run_folder import CALIBRATION, RESULT, RunFolder
 from cadr.training.saving import Saving
@@ -58,8 +59,9 @@ def train(
     """Train, or go on training, the run in folder `out`; the same call after a kill continues it.
 
     Without a pool the data that the configuration names are opened. A module of your own takes the place of the
-    configuration's model. Closing the iterator, or Ctrl-C, saves a checkpoint; a run that is no longer finite raises a
-    TrainingError instead and leaves the last good checkpoint alone.
+    configuration's model. Closing the iterator, or Ctrl-C, saves a checkpoint. A run that is no longer finite goes back
+    to the last good one with a lower learning rate and says so; where that does not help either, it raises a
+    TrainingError and leaves that checkpoint alone.
     """
     folder = RunFolder(out)
     with folder.locked():
@@ -72,16 +74,30 @@ def train(
                 yield _finished(folder, f"{folder.path} is finished already; nothing was done.")
                 return
         prepared = prepare(config, folder, pool, model)
-        run: EnsembleRun | Run = EnsembleRun(prepared, folder) if config.is_instant else Run(prepared, folder)
-        (folder.path / RESULT).unlink(missing_ok=True)  # of a checkpoint that is damaged: its steps are done again
-        yield from run.records()
+        if config.is_instant:
+            instant = EnsembleRun(prepared, folder)
+            (folder.path / RESULT).unlink(missing_ok=True)  # of a checkpoint that is damaged: its steps are done again
+            yield from instant.records()
+            return
+        recovery = Recovery(prepared.model, config.optimiser.lr)
+        while True:
+            run = Run(prepared, folder, recovery)
+            (folder.path / RESULT).unlink(missing_ok=True)
+            try:
+                yield from run.records()
+                return
+            except NotFiniteError as error:
+                if run.stopped:
+                    raise
+                recovery.go_back(error)
+            del run  # before the next one takes as much memory
 
 
 class Run:
     """One process's part of a run: from the last checkpoint to the end, or to where it is stopped."""
 
-    def __init__(self, prepared: Prepared, folder: RunFolder) -> None:
-        self.prepared, self.folder = prepared, folder
+    def __init__(self, prepared: Prepared, folder: RunFolder, recovery: Recovery) -> None:
+        self.prepared, self.folder, self.recovery = prepared, folder, recovery
         config, self.training = prepared.config, prepared.config.training
         self.inputs = Inputs.of(prepared.pool, prepared.device)
         self.generations = Generations(config.algorithm, self.training.steps, self.inputs, prepared.model)
@@ -99,16 +115,22 @@ class Run:
         self.saving = Saving(folder.path, self.training.checkpoint_seconds)
         self.logged = 0  # the step of the last log record
         self.whole = True  # all of it is at the end of one and the same step
+        self.stopped = False  # by somebody, not by an error
 
     def _begin(self) -> Step:
         """The first step of the generation that is due."""
         config, generations = self.prepared.config, self.generations
         longest = max(b - a for a, b in zip([0, *self.stops], self.stops, strict=False))
         parts = (self.prepared.model, config.algorithm, config.views, generations.inputs(), config.optimiser)
-        return Step(*parts, self.training, longest, generations.current)
+        step = Step(*parts, self.training, longest, generations.current)
+        step.slowed.fill_(self.recovery.share)
+        return step
 
     def records(self) -> Iterator[Record]:
         yield started(self.prepared, self.inputs, self.step, self._resume())
+        for record in self.recovery.records(self.step.done):
+            self.folder.append(record)
+            yield record
         try:
             self._take_a_step()
             with freed_memory_kept():
@@ -116,6 +138,7 @@ class Run:
                 for stop in [s for s in self.stops if s > self.step.done]:
                     yield from self._go_on_to(stop)
         except (KeyboardInterrupt, GeneratorExit):  # Ctrl-C, or whoever listened has gone
+            self.stopped = True
             with Deferred():
                 if self.whole:
                     self._save()
@@ -154,7 +177,10 @@ class Run:
         """What may be saved before and after, but not in between: a first Ctrl-C waits, a second one does not."""
         with Deferred() as interrupt:
             self.whole = False
-            yield interrupt
+            try:
+                yield interrupt
+            finally:
+                self.stopped |= interrupt.requested
             self.whole = True
 
     def _before_a_stop(self) -> int:
@@ -205,6 +231,7 @@ class Run:
             try:
                 self.watch.load(facts["watch"])
                 self.clock.before, self.logged = dict(facts["before"]), int(facts["logged"])
+                self.recovery.resumed_with(float(facts.get("rate_share", 1.0)))  # older runs have none
             except (KeyError, TypeError, ValueError):
                 raise CheckpointError(
                     f"The checkpoint of {self.folder.path} is none of a run; start a new one."
@@ -214,6 +241,7 @@ class Run:
             if self.generations.current.number:
                 self.step = self._begin()
             self.step.load(rest)
+            self.step.slowed.fill_(self.recovery.share)
             self.saving.kept = self.step.done
         write(self.prepared, self.folder)
         lost = self.folder.rewind(self.step.done, self.logged)
@@ -228,6 +256,7 @@ class Run:
             "watch": self.watch.facts(),
             "before": self.clock.spent(),
             "logged": self.logged,
+            "rate_share": self.recovery.share,
         }
         self.folder.settle()
         self.saving.save(self.step.done, self.step.tensors() | self.generations.tensors(), facts)
@@ -298,6 +327,7 @@ class Run:
             "peak_memory_gib": round(spent["peak_memory_gib"], 3),
             **summary(evaluations),
             "prior": listed(self.step.prior),
+            **({} if self.recovery.share == 1.0 else {"rate_share": self.recovery.share}),
         }
 
 

@@ -1,4 +1,4 @@
-"""A run that is no longer finite stops, and nothing of it reaches a checkpoint: the last good one would be lost.
+"""Nothing of a run that is no longer finite reaches a checkpoint: the last good one, to go back to, would be lost.
 
 Asked where a record or a checkpoint is due, never within a step: the answer has to be waited for.
 """
@@ -14,6 +14,19 @@ from cadr.errors import TrainingError
 from cadr.training.step import Step
 
 _MAY_BEGIN_OTHERWISE = ("buffer.", "frozen.", "algorithm.")  # a mask of −∞ in somebody's network is as it should be
+
+
+class NotFiniteError(TrainingError):
+    """What is no longer finite, and since when."""
+
+    def __init__(self, what: str, step: int, kept: int | None) -> None:
+        self.what, self.step = what, step
+        rest = (
+            "nothing had been saved yet" if kept is None else f"the last good checkpoint is kept, that of step {kept}"
+        )
+        super().__init__(
+            f"{what} is no longer finite at step {step}; {rest}: try a lower lr in a new run, or precision fp32."
+        )
 
 
 def check_record(step: int, terms: dict[str, float], weights: bool, kept: int | None) -> None:
@@ -44,9 +57,5 @@ def _not_finite(tensors: dict[str, Tensor]) -> list[str]:
     return [name for name, good in zip(tensors, finite, strict=True) if not good]
 
 
-def _error(losses: list[str], other: str, step: int, kept: int | None) -> TrainingError:
-    what = f"The loss ({', '.join(losses)})" if losses else other
-    rest = "nothing had been saved yet" if kept is None else f"the last good checkpoint is kept, that of step {kept}"
-    return TrainingError(
-        f"{what} is no longer finite at step {step}; {rest}: try a lower lr in a new run, or precision fp32."
-    )
+def _error(losses: list[str], other: str, step: int, kept: int | None) -> NotFiniteError:
+    return NotFiniteError(f"The loss ({', '.join(losses)})" if losses else other, step, kept)

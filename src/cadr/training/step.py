@@ -86,6 +86,7 @@ class Step:
         self.view_state: dict[str, Tensor] = views.init(self.device)
         self.step = torch.full((), self.generation.start, dtype=torch.int64, device=self.device)
         self.done = self.generation.start  # the same number on the host
+        self.slowed = torch.ones((), dtype=torch.float64, device=self.device)  # share of the rate, see `Recovery`
 
         classes = inputs.num_classes
         self.pseudo = torch.zeros(classes + 1, classes, 2, dtype=torch.int64, device=self.device)
@@ -194,7 +195,7 @@ class Step:
     def learning_rate(self, step: Tensor) -> Tensor:
         """Of this step of the run; every generation has a schedule of its own."""
         start, stop = self.generation.start, self.generation.stop
-        return learning_rate(self.optimiser, step - start, stop - start)
+        return learning_rate(self.optimiser, step - start, stop - start) * self.slowed
 
     def start(self, n: int) -> None:
         """Get everything ready for the next `n` steps, so that `advance` takes only the time of the steps."""
