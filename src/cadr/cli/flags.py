@@ -229,4 +229,5 @@ def open_source(namespace: argparse.Namespace) -> Pool:
         ignore_columns=tuple(namespace.ignore_columns),
         features=namespace.features,
         text_column=namespace.text_column,
+        device=getattr(namespace, "device", "auto"),
     )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 COMMANDS = (
     "data",
+    "embed",
     "diagnose",
     "train",
     "evaluate",

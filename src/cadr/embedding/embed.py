@@ -16,6 +16,7 @@ from cadr.embedding.items import Items, Vectors
 from cadr.embedding.registry import Pretrained
 from cadr.embedding.store import Store
 from cadr.errors import CadrError
+from cadr.utils.memory import kept_from_the_second
 from cadr.utils.progress import TimeLeft
 
 _SAVED = 15.0  # seconds between files of vectors: what a kill costs at most
@@ -76,8 +77,11 @@ def _computed(
             waiting.clear()
 
     try:
-        with TimeLeft(len(rows), f"{items.modality} embedded with {encoder.name}") as progress:
-            for part, ready in _read(encoder, items, rows, failures):
+        with (
+            TimeLeft(len(rows), f"{items.modality} embedded with {encoder.name}") as progress,
+            kept_from_the_second(_read(encoder, items, rows, failures)) as batches,
+        ):
+            for part, ready in batches:
                 if part:
                     waiting.append((part, encoder.encode(ready)))
                     yield waiting[-1]

@@ -118,8 +118,10 @@ def merging(array: NDArray[Any]) -> Rounding | None:
     return seen if seen.merges.any() else None
 
 
-def array_blocks(name: str, array: NDArray[Any], labels: Names | None, wanted: Wanted) -> Blocks:
-    """Rows of an array to predict on."""
+def array_blocks(
+    name: str, array: NDArray[Any], labels: Names | None, wanted: Wanted, called: list[str] | None = None
+) -> Blocks:
+    """Rows of an array to predict on, numbered unless they are called something."""
     if array.ndim not in (2, 3, 4) or len(array) == 0:
         raise PredictionDataError(f"{name}: expected rows of {in_words(wanted.shape)}, got shape {array.shape}")
 
@@ -134,10 +136,11 @@ def array_blocks(name: str, array: NDArray[Any], labels: Names | None, wanted: W
             wanted.check(name, examples)
             _check_finite(name, examples, start)
             stop = start + len(part)
-            yield Block(examples, None if labels is None else labels[start:stop], [list(range(start, stop))])
+            kept = [*range(start, stop)] if called is None else called[start:stop]
+            yield Block(examples, None if labels is None else labels[start:stop], [kept])
             start = stop
 
-    return Blocks(["row"], labels is not None, blocks(), {}, numbered=True)
+    return Blocks(["row" if called is None else "id"], labels is not None, blocks(), {}, numbered=called is None)
 
 
 def label_names(path: Path, labels: NDArray[Any], array: NDArray[Any], names: tuple[str, ...], wanted: Wanted) -> Names:

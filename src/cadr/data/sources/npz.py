@@ -1,4 +1,4 @@
-"""Arrays in `.npz`: `x` and `y` (or `x_train`, `y_train`, `x_test`, `y_test`), and perhaps `class_names`.
+"""Arrays in `.npz`: `x` and `y` (or `x_train`, `y_train`, `x_test`, `y_test`), and perhaps `class_names` and `ids`.
 
 What the file stores uncompressed is memory-mapped, never copied. Object arrays, which are pickles, are refused.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from cadr.utils.text import listed, reason
 
 NAME, LABELS_BESIDE = "a file of arrays", False
 KIND: Kind | None = None
+IDS = "ids"  # what the rows are called, as strings
 _LOCAL_HEADER = 30  # bytes of a zip member's local header before its name and extra field
 _LIMIT = 1 << 36  # bytes that one compressed member may unfold to
 
@@ -34,21 +36,21 @@ def matches(path: Path) -> bool:
 
 
 def open_pool(path: Path, options: Options) -> Pool:
-    """`class_names` is optional."""
+    """`class_names` and `ids` are optional."""
     arrays = read_npz(path)
     prefixed = "x_train" in arrays
-    train, rest = ("x_train", "y_train") if prefixed else ("x", "y"), {"x_test", "y_test", "class_names"}
+    train, rest = ("x_train", "y_train") if prefixed else ("x", "y"), {"x_test", "y_test", "class_names", IDS}
     unknown = sorted(set(arrays) - {*train, *rest})
     missing = [name for name in train if name not in arrays]
     if missing or unknown:
         raise ArrayError(
-            f"{path}: expected arrays x and y (or x_train and y_train), and perhaps x_test, y_test, class_names; "
+            f"{path}: expected arrays x and y (or x_train and y_train), and perhaps x_test, y_test, class_names, ids; "
             + (f"there is no {missing[0]}" if missing else f"{unknown[0]!r} is none of them")
         )
     names = arrays.get("class_names")
     if names is not None and (names.dtype.kind != "U" or names.ndim != 1):
         raise ArrayError(f"{path}: class_names should be a list of strings, got {names.dtype} of shape {names.shape}")
-    return from_arrays(
+    pool = from_arrays(
         arrays[train[0]],
         arrays[train[1]],
         name=path.stem,
@@ -56,6 +58,8 @@ def open_pool(path: Path, options: Options) -> Pool:
         test_labels=arrays.get("y_test"),
         class_names=None if names is None else tuple(names.tolist()),
     )
+    ids = _ids(path, arrays, len(pool.labels))
+    return pool if ids is None else replace(pool, identifiers=tuple(ids))
 
 
 def open_blocks(path: Path, wanted: Wanted, labels: Path | None) -> Blocks:
@@ -66,7 +70,17 @@ def open_blocks(path: Path, wanted: Wanted, labels: Path | None) -> Blocks:
     found = (
         None if y not in arrays else label_names(path, arrays[y], arrays[x], _class_names(path, arrays, wanted), wanted)
     )
-    return array_blocks(str(path), arrays[x], found, wanted)
+    return array_blocks(str(path), arrays[x], found, wanted, _ids(path, arrays, arrays[x].shape[0]))
+
+
+def _ids(path: Path, arrays: dict[str, NDArray[Any]], rows: int) -> list[str] | None:
+    ids = arrays.get(IDS)
+    if ids is None:
+        return None
+    if ids.dtype.kind != "U" or ids.shape != (rows,):
+        raise ArrayError(f"{path}: ids should be {rows} strings, got {ids.dtype} of shape {ids.shape}")
+    named: list[str] = ids.tolist()
+    return named
 
 
 def _class_names(path: Path, arrays: dict[str, NDArray[Any]], wanted: Wanted) -> tuple[str, ...]:
