@@ -26,11 +26,12 @@ import torch
 
 from cadr.algorithms import CADR
 from cadr.augment import FeatureViews, ImageViews
-from cadr.config import Config, Optimiser, Training
+from cadr.config import Config, Training
 from cadr.data.pool import Pool
 from cadr.estimate.calibration import uncalibrated
 from cadr.inference.predictor import Predictor
 from cadr.models import MLP, ConvNet
+from cadr.optim import SGD
 from cadr.training.device_data import Inputs
 from cadr.training.signature import InputSpec
 from cadr.training.step import Step
@@ -59,7 +60,7 @@ def training(shape: tuple[int, ...], batch: int, steps: int) -> tuple[Callable[[
     size = (shape[2], *shape[:2]) if images else shape
     model = (ConvNet() if images else MLP()).build(CLASSES, size)
     settings = Training(steps=10_000, batch=batch, ratio=7, seed=1)
-    step = Step(model, CADR(), views, inputs, Optimiser(), settings, steps)
+    step = Step(model, CADR(), views, inputs, SGD(), settings, steps)
     return lambda: step.advance(steps), steps
 
 

@@ -15,11 +15,11 @@ from pathlib import Path
 
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "2"))
 
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-from sklearn.datasets import make_classification  # noqa: E402
+import numpy as np
+import torch
+from sklearn.datasets import make_classification
 
-from cadr.ensemble.fit import fit_ensemble  # noqa: E402
+from cadr.ensemble.fit import fit_ensemble
 
 RECORD = Path(__file__).with_suffix(".json")
 SIZES = ((5_000, 400, 10), (50_000, 100, 10))  # rows, features, classes

@@ -23,9 +23,10 @@ from torch import nn
 
 from cadr.algorithms import ALGORITHMS
 from cadr.augment import ImageViews
-from cadr.config import Optimiser, Training
+from cadr.config import Training
 from cadr.data.pool import Pool
 from cadr.models import WideResNet28
+from cadr.optim import SGD
 from cadr.training.device_data import Inputs
 from cadr.training.step import Step
 
@@ -74,7 +75,7 @@ def make_step(inputs: Inputs, algorithm: str, width: int = 2, **training: Any) -
     torch.manual_seed(0)
     model = WideResNet28(width=width).build(inputs.num_classes, (3, 32, 32))
     settings = Training(steps=2**17, batch=BATCH, ratio=RATIO, seed=1, **training)
-    return Step(model, ALGORITHMS[algorithm](), ImageViews(), inputs, Optimiser(), settings, STEPS)
+    return Step(model, ALGORITHMS[algorithm](), ImageViews(), inputs, SGD(), settings, STEPS)
 
 
 def fast(inputs: Inputs, algorithm: str, width: int = 2) -> tuple[Step, dict[str, float]]:
@@ -128,7 +129,7 @@ def shares(step: Step) -> dict[str, float]:
     parts["losses"] = captured_ms(learning) - parts["network"]
     with torch.no_grad():
         parts["bookkeeping"] = captured_ms(lambda: step.note(batch.index, terms, output))
-        parts["optimiser"] = captured_ms(lambda: step.move(step.learning_rate(step.step), output))
+        parts["optimiser"] = captured_ms(lambda: step.move(step.factor(step.step), output))
     step.load(before)
     return parts
 

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cadr.config import CHANGEABLE, CHOICES, FIXED, Config, Optimiser, Source, Training, difference, options_of
+from cadr.config import CHANGEABLE, CHOICES, FIXED, Config, Source, Training, difference, options_of
 from cadr.errors import ConfigError
+from cadr.optim import SGD
 from cadr.utils.options import write_toml
 
 CLASSES = [*FIXED.values(), *(cls for registry in CHOICES.values() for cls in registry.values())]
@@ -33,7 +34,7 @@ def test_values_survive_their_file():
         CHOICES["algorithm"]["cap"](target_prior=(0.1, 0.2, 0.7), form="batch"),
         model=CHOICES["model"]["mlp"](hidden=(7,)),
         source=Source(root="/somewhere", held_out=500),
-        optimiser=Optimiser(lr=1.0 / 3.0),
+        optimiser=SGD(lr=1.0 / 3.0),
         training=Training(steps=7, log_every=3),
     )
     assert Config.from_toml(config.to_toml()) == config
@@ -102,7 +103,7 @@ def test_an_unreadable_file_is_named(tmp_path):
 
 
 def test_a_whole_number_is_a_fine_learning_rate():
-    assert Config.from_toml('data = "x"\nalgorithm = "cadr"\nlr = 1').optimiser == Optimiser(lr=1.0)
+    assert Config.from_toml('data = "x"\nalgorithm = "cadr"\nlr = 1').optimiser == SGD(lr=1.0)
 
 
 def test_difference_names_fields_with_both_values():

@@ -17,6 +17,7 @@ from cadr.data.protocols import PROTOCOLS
 from cadr.ensemble.settings import INSTANT, Ensemble
 from cadr.errors import ConfigError
 from cadr.models import MODELS
+from cadr.optim import OPTIMISERS, SGD, Optimiser
 from cadr.utils.options import (
     ROWS,
     SEED,
@@ -65,25 +66,6 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Optimiser:
-    """Nesterov SGD with L2 on kernels, a cosine schedule over 7/16 of half a turn, and an average of the weights."""
-
-    lr: float = option(0.03, "learning rate at the first step")
-    cosine: float = option(7 / 16, "share of half a turn that the learning rate's cosine runs through")
-    sgd_momentum: float = option(0.9, "Nesterov momentum")
-    weight_decay: float = option(5e-4, "L2 penalty on kernels (not on biases or batch norm)")
-    ema: float = option(0.999, "decay of the moving average of the weights that is evaluated")
-
-    def __post_init__(self) -> None:
-        check_numbers(self)
-        at_least(self.lr, 0.0, "lr")
-        at_least(self.weight_decay, 0.0, "weight_decay")
-        share(self.cosine, "cosine")
-        share(self.sgd_momentum, "sgd_momentum")
-        share(self.ema, "ema")
-
-
-@dataclass(frozen=True)
 class Training:
     """How long, how large, how often, and on what."""
 
@@ -129,7 +111,7 @@ class Config:
     model: Any = None  # one of MODELS, or None
     views: Any = None  # one of VIEWS, or None
     source: Source = field(default_factory=Source)
-    optimiser: Optimiser = field(default_factory=Optimiser)
+    optimiser: Optimiser = field(default_factory=SGD)
     training: Training = field(default_factory=Training)
 
     def __post_init__(self) -> None:
@@ -166,7 +148,8 @@ class Config:
             raise ConfigError(f'A configuration needs data = "…" (a name or a path), got {flat.get("data")!r}.')
         if "algorithm" not in flat:
             raise ConfigError(f'A configuration needs algorithm = "…", one of {", ".join(ALGORITHMS)}.')
-        chosen = {part: _named(registry, flat[part], part) for part, registry in CHOICES.items() if part in flat}
+        named = DEFAULTS | flat
+        chosen = {part: _named(registry, named[part], part) for part, registry in CHOICES.items() if part in named}
         classes = chosen | FIXED
         known = {f.name for cls in classes.values() for f in dataclasses.fields(cls)}
         check_known(flat, {"data", *CHOICES} | known)
@@ -196,13 +179,19 @@ CHOICES: dict[str, dict[str, type[Any]]] = {
     "algorithm": ALGORITHMS | INSTANT,
     "model": MODELS,
     "views": VIEWS,
+    "optimiser": OPTIMISERS,
 }
-FIXED: dict[str, type[Any]] = {"source": Source, "optimiser": Optimiser, "training": Training}
+FIXED: dict[str, type[Any]] = {"source": Source, "training": Training}
+DEFAULTS = {"optimiser": "sgd"}  # of parts that are never left to the data
 
 # What an instant method has no use for.
 OF_NETWORKS = frozenset(
-    {"model", "views", "validation"}
-    | {f.name for kind in (*MODELS.values(), *VIEWS.values(), Optimiser, Training) for f in dataclasses.fields(kind)}
+    {"model", "views", "optimiser", "validation"}
+    | {
+        f.name
+        for kind in (*MODELS.values(), *VIEWS.values(), *OPTIMISERS.values(), Training)
+        for f in dataclasses.fields(kind)
+    }
 ) - {"seed", "device"}
 
 # Where a run is computed, and how often it is saved, may change when it is continued.

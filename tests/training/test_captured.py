@@ -15,10 +15,11 @@ import torch
 
 from cadr.algorithms import ALGORITHMS, DARP, CReST, MixMatch, PiModel, ReMixMatch, SimPro
 from cadr.augment import ImageViews
-from cadr.config import Optimiser, Training
+from cadr.config import Training
 from cadr.data.pool import Pool
 from cadr.kernels import wide_resnet
 from cadr.models import WideResNet28
+from cadr.optim import SGD, Muon
 from cadr.training.auxiliary_head import widen
 from cadr.training.device_data import Inputs
 from cadr.training.self_training import Generations
@@ -29,16 +30,23 @@ from tests.training.test_step import images, network
 @pytest.mark.filterwarnings("ignore")  # the compiler's own
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize(
-    ("name", "compiled"), [*((name, "none") for name in ALGORITHMS), ("cadr", "all"), ("remixmatch", "all")]
+    ("name", "compiled", "optimiser"),
+    [
+        *((name, "none", SGD()) for name in ALGORITHMS),
+        ("cadr", "all", SGD()),
+        ("remixmatch", "all", SGD()),
+        ("cadr", "none", Muon()),
+        ("cadr", "all", Muon()),
+    ],
 )
-def test_a_captured_step_is_the_step(name, compiled):
+def test_a_captured_step_is_the_step(name, compiled, optimiser):
     algorithm = ALGORITHMS[name]()
     results = []
     for device, how in (("cpu", "none"), ("cuda", compiled)):
         training = Training(steps=12, batch=4, ratio=3, seed=5, precision="fp32", compile=how)
         inputs = Inputs.of(images(), torch.device(device))
         model = widen(network(), 3, algorithm.auxiliary, 5)
-        step = Step(model, algorithm, ImageViews(), inputs, Optimiser(), training, longest=7)
+        step = Step(model, algorithm, ImageViews(), inputs, optimiser, training, longest=7)
         step.advance(5)
         step.advance(7)
         assert step.graph is not None or device == "cpu"
@@ -53,8 +61,8 @@ def test_a_former_runs_graph_does_not_spoil_the_next_capture():
     thresholds = gc.get_threshold()
     try:
         gc.disable()  # the first step stays about, and is collected as soon as that is possible again
-        Step(network(), ALGORITHMS["cadr"](), ImageViews(), inputs, Optimiser(), training, longest=7).advance(2)
-        step = Step(network(), ALGORITHMS["cadr"](), ImageViews(), inputs, Optimiser(), training, longest=7)
+        Step(network(), ALGORITHMS["cadr"](), ImageViews(), inputs, SGD(), training, longest=7).advance(2)
+        step = Step(network(), ALGORITHMS["cadr"](), ImageViews(), inputs, SGD(), training, longest=7)
         gc.set_threshold(1)
         gc.enable()
         step.advance(2)
@@ -70,7 +78,7 @@ def test_any_gpu_will_do():
     try:
         for device in ("cuda:0", "cuda:1"):
             inputs, training = Inputs.of(images(), torch.device(device)), Training(steps=12, batch=4, ratio=3, seed=5)
-            step = Step(network(), ALGORITHMS["cadr"](), ImageViews(), inputs, Optimiser(), training, longest=7)
+            step = Step(network(), ALGORITHMS["cadr"](), ImageViews(), inputs, SGD(), training, longest=7)
             step.advance(5)
             results.append({name: t.cpu() for name, t in step.tensors().items() if t.is_floating_point()})
     finally:
@@ -104,7 +112,7 @@ def trained(algorithm, model, inputs, precision, *, captured):
     training = Training(steps=8, batch=8, ratio=2, seed=5, precision=precision, compile="none")
     generations, sums = Generations(algorithm, training.steps, inputs, model), []
     while True:
-        parts = (model, algorithm, ImageViews(), generations.inputs(), Optimiser(), training)
+        parts = (model, algorithm, ImageViews(), generations.inputs(), SGD(), training)
         step = Step(*parts, longest=3, generation=generations.current)
         step.captures = captured and step.on_gpu
         if captured and not step.on_gpu:  # the same computation, one launch after another

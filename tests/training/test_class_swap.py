@@ -13,9 +13,10 @@ from torch import nn
 from cadr.algorithms import ALGORITHMS, CADR
 from cadr.augment import FeatureViews
 from cadr.cli.main import main
-from cadr.config import Config, Optimiser, Training
+from cadr.config import Config, Training
 from cadr.errors import ConfigError
 from cadr.models import MLP
+from cadr.optim import SGD
 from cadr.training import train
 from cadr.training.class_swap import Renaming, rename
 from cadr.training.device_data import Inputs
@@ -194,7 +195,7 @@ def test_methods_that_know_more_of_the_classes_refuse(name, tmp_path):
     Renaming(dataclasses.replace(config(), algorithm=algorithm), inputs, ("a", "b", "c"), model)
     assert Generations(algorithm, 60, inputs, model).stops == {60}
     training = Training(steps=60, batch=8, ratio=2, seed=3)
-    step = Step(model, algorithm, FeatureViews(), inputs, Optimiser(lr=0.1), training, longest=60)
+    step = Step(model, algorithm, FeatureViews(), inputs, SGD(lr=0.1), training, longest=60)
     before = {name: tensor.clone() for name, tensor in step.state.items()}
     step.advance(5)
     changed = {n for n, tensor in step.state.items() if not torch.equal(tensor, before[n])}

@@ -5,8 +5,9 @@ import torch
 
 from cadr.algorithms import ALGORITHMS
 from cadr.augment import ImageViews
-from cadr.config import Optimiser, Training
+from cadr.config import Training
 from cadr.kernels.cuda_stream import SideStream
+from cadr.optim import SGD
 from cadr.training.auxiliary_head import widen
 from cadr.training.device_data import Inputs
 from cadr.training.step import Step
@@ -17,7 +18,7 @@ from tests.training.test_step import CPU, images, network
 def ahead(name):
     algorithm, training = ALGORITHMS[name](), Training(steps=12, batch=4, ratio=3, seed=5)
     model = widen(network(), 3, algorithm.auxiliary, 5)
-    step = Step(model, algorithm, ImageViews(), Inputs.of(images(), CPU), Optimiser(), training, longest=3)
+    step = Step(model, algorithm, ImageViews(), Inputs.of(images(), CPU), SGD(), training, longest=3)
     step.start(3)
     step.ready = step._make_batch(step.step)
     return step

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 import torch
 
-from cadr.config import CHOICES, Config, Optimiser, Source, Training
+from cadr.config import CHOICES, Config, Source, Training
 from cadr.data.protocols import Longtail
 from cadr.data.split import Split
 from cadr.errors import ConfigError, DataError
 from cadr.inference import evaluate_run
 from cadr.inference.predictor import Predictor
+from cadr.optim import SGD
 from cadr.training import result, train
 from cadr.training.schedule import evaluation_points, stopping_points
 from tests.training import tiny
@@ -212,7 +213,7 @@ def test_learning_works(tmp_path):
         CHOICES["algorithm"]["fixmatch"](),
         Longtail(n_max=20, gamma=1),
         views=CHOICES["views"]["image"](flip=False),
-        optimiser=Optimiser(lr=0.1, ema=0.9),
+        optimiser=SGD(lr=0.1, ema=0.9),
         training=Training(steps=60, batch=32, ratio=2, evaluations=2, seed=10, device="cpu"),
     )
     *_, last = train(settings, tmp_path)

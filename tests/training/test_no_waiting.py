@@ -12,7 +12,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from cadr.algorithms import ALGORITHMS
 from cadr.augment import ImageViews
-from cadr.config import Optimiser, Training
+from cadr.config import Training
+from cadr.optim import SGD
 from cadr.training.auxiliary_head import widen
 from cadr.training.device_data import Inputs
 from cadr.training.step import Step
@@ -43,7 +44,7 @@ def watched(name):
     algorithm = ALGORITHMS[name]()
     training = Training(steps=12, batch=4, ratio=3, seed=5)
     model = widen(network(), 3, algorithm.auxiliary, 5)
-    step = Step(model, algorithm, ImageViews(), Inputs.of(images(), torch.device("cpu")), Optimiser(), training, 7)
+    step = Step(model, algorithm, ImageViews(), Inputs.of(images(), torch.device("cpu")), SGD(), training, 7)
     step.start(7)
     batch = step._make_batch(step.step)
     step._make_batch = lambda step: batch  # type: ignore[method-assign]

@@ -14,7 +14,8 @@ import hashlib
 import numpy as np
 import torch
 from cadr.algorithms import CADR
-from cadr.config import Optimiser, Training
+from cadr.config import Training
+from cadr.optim import SGD
 from cadr.data.pool import Pool
 from cadr.models import WideResNet28
 from cadr.training.device_data import Inputs
@@ -26,7 +27,7 @@ pool = Pool(examples, np.where(np.arange(500) < 60, np.arange(500) % 3, -1), ("a
 torch.manual_seed(0)
 model = WideResNet28().build(3, (3, 32, 32))
 training = Training(steps=40, batch=64, ratio=7, seed=5, compile="none")
-step = Step(model, CADR(), ImageViews(), Inputs.of(pool, torch.device("cuda")), Optimiser(), training, longest=40)
+step = Step(model, CADR(), ImageViews(), Inputs.of(pool, torch.device("cuda")), SGD(), training, longest=40)
 step.advance(40)
 print(hashlib.sha256(step.weights.detach().cpu().numpy().tobytes()).hexdigest())
 """

@@ -12,7 +12,7 @@ from torch import nn
 
 from cadr.algorithms import ALGORITHMS, MixMatch, PiModel, ReMixMatch
 from cadr.augment import ImageViews
-from cadr.config import Config, Optimiser, Training
+from cadr.config import Config, Training
 from cadr.data import open_data
 from cadr.data.pool import Pool
 from cadr.data.protocols import Uniform
@@ -20,6 +20,7 @@ from cadr.errors import ConfigError
 from cadr.inference import evaluate_run
 from cadr.inference.predictor import Predictor
 from cadr.models import MLP, ConvNet
+from cadr.optim import SGD
 from cadr.training import train
 from cadr.training.auxiliary_head import widen
 from cadr.training.batch_norm_control import Network
@@ -112,7 +113,7 @@ def _digits(algorithm, **training):
         protocol=Uniform(n=100),
         model=MLP(),
         views=ImageViews(flip=False),
-        optimiser=Optimiser(lr=0.1, ema=0.99),
+        optimiser=SGD(lr=0.1, ema=0.99),
         training=Training(**(fixed | training)),
     )
 

@@ -15,9 +15,10 @@ import pytest
 import torch
 
 from cadr.algorithms import CReST, CReSTPlus, Facts, FixMatch
-from cadr.config import Config, Optimiser
+from cadr.config import Config
 from cadr.errors import CheckpointError, ConfigError
 from cadr.models import MLP
+from cadr.optim import SGD
 from cadr.training import checkpoint, train
 from cadr.training.device_data import Inputs
 from cadr.training.self_training import Generations, share_out
@@ -178,7 +179,7 @@ def test_a_run_shorter_than_its_generations_is_refused(tmp_path):
 def test_self_training_learns(tmp_path):
     """Three clouds, of one of which there are few labels: the last generation is right about nearly all."""
     settings = dataclasses.replace(
-        tiny.config(steps=150), algorithm=CReST(generations=3), optimiser=Optimiser(lr=0.1, ema=0.9)
+        tiny.config(steps=150), algorithm=CReST(generations=3), optimiser=SGD(lr=0.1, ema=0.9)
     )
     pool = tiny.pool(n=300)
     labels = np.where((pool.labels == 2) & (np.arange(300) > 5), -1, pool.labels)

@@ -13,15 +13,14 @@ from torch import nn
 
 from cadr.algorithms import ALGORITHMS, Batch, Refreshing, Supervised
 from cadr.augment import FeatureViews, ImageViews
-from cadr.config import Optimiser, Training
+from cadr.config import Training
 from cadr.data.pool import Pool
 from cadr.data.shuffle import LABELLED, UNLABELLED, balanced_indices, indices
 from cadr.models import normalised
+from cadr.optim import SGD
 from cadr.training.auxiliary_head import widen
 from cadr.training.batch_norm_control import Network
 from cadr.training.device_data import Inputs
-from cadr.training.flat_parameters import Flat
-from cadr.training.optim import learning_rate, update
 from cadr.training.row_table import Rows
 from cadr.training.self_training import Generation
 from cadr.training.step import Step
@@ -53,7 +52,7 @@ def network() -> nn.Module:
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_step_equals_a_plain_loop(name):
     pool, algorithm, views = images(), ALGORITHMS[name](), ImageViews()
-    options = Optimiser(lr=0.2, sgd_momentum=0.8, weight_decay=0.1, ema=0.7)
+    options = SGD(lr=0.2, sgd_momentum=0.8, weight_decay=0.1, ema=0.7)
     training = Training(steps=12, batch=4, ratio=3, seed=5)
     inputs = Inputs.of(pool, CPU)
     step = Step(widen(network(), 3, algorithm.auxiliary, 5), algorithm, views, inputs, options, training, longest=7)
@@ -116,7 +115,7 @@ def test_a_step_that_looks_ahead_is_the_step(name):
     for _ in range(2):
         training, generation = Training(steps=20, batch=4, ratio=3, seed=5), Generation(0, 2, 20)
         model, inputs = widen(network(), 3, algorithm.auxiliary, 5), Inputs.of(images(), CPU)
-        steps.append(Step(model, algorithm, ImageViews(), inputs, Optimiser(), training, 7, generation))
+        steps.append(Step(model, algorithm, ImageViews(), inputs, SGD(), training, 7, generation))
     plain, ahead = steps
     assert ahead.looks_ahead
     ahead.start(5)
@@ -154,7 +153,7 @@ def test_rows_are_those_of_the_step_however_they_are_uploaded():
 
 def test_rows_are_drawn_once_for_start_and_advance(monkeypatch):
     training = Training(steps=20, batch=4, ratio=3, seed=5)
-    step = Step(network(), ALGORITHMS["cadr"](), ImageViews(), Inputs.of(images(), CPU), Optimiser(), training, 7)
+    step = Step(network(), ALGORITHMS["cadr"](), ImageViews(), Inputs.of(images(), CPU), SGD(), training, 7)
     drawn = []
 
     def draw_rows(start, stop):
@@ -188,7 +187,7 @@ class Counting(Supervised):
 
 def test_an_algorithm_refreshes_its_state_between_steps():
     training = Training(steps=12, batch=4, ratio=3)
-    step = Step(network(), Counting(), ImageViews(), Inputs.of(images(), CPU), Optimiser(), training, 12)
+    step = Step(network(), Counting(), ImageViews(), Inputs.of(images(), CPU), SGD(), training, 12)
     kept = step.state["refreshed"]
     for n, expected in ((2, [0, 0, 0]), (1, [1, 3, 12]), (2, [1, 3, 12]), (5, [3, 9, 12])):
         step.advance(n)
@@ -199,7 +198,7 @@ def test_an_algorithm_refreshes_its_state_between_steps():
 
 
 def test_the_averaged_model_has_averaged_weights_and_the_latest_statistics():
-    step = Step(network(), ALGORITHMS["cadr"](), ImageViews(), Inputs.of(images(), CPU), Optimiser(), Training(), 4)
+    step = Step(network(), ALGORITHMS["cadr"](), ImageViews(), Inputs.of(images(), CPU), SGD(), Training(), 4)
     step.advance(4)
     assert not step.average_model.training
     ours, averaged = step.model.state_dict(keep_vars=True), step.average_model.state_dict(keep_vars=True)
@@ -210,7 +209,7 @@ def test_the_averaged_model_has_averaged_weights_and_the_latest_statistics():
 
 def test_views_that_learn_are_probed_with_labelled_examples_and_the_averaged_model():
     views, training = ImageViews(strong="ctaugment"), Training(steps=9, batch=4, ratio=3, seed=5)
-    step = Step(network(), ALGORITHMS["fixmatch"](), views, Inputs.of(images(), CPU), Optimiser(), training, 4)
+    step = Step(network(), ALGORITHMS["fixmatch"](), views, Inputs.of(images(), CPU), SGD(), training, 4)
     assert not step.looks_ahead  # the next strong views are up to what is learned now
     rates = step.view_state["rates"].clone()
     average = copy.deepcopy(step.average_model)
@@ -228,38 +227,6 @@ def test_views_that_learn_are_probed_with_labelled_examples_and_the_averaged_mod
     assert "views.rates" in step.tensors()
 
 
-def test_flat_parameters_keep_shape_memory_order_and_alignment():
-    model = network()
-    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    before = [p.detach().clone(memory_format=torch.preserve_format) for p in model.parameters()]
-    strides = [p.stride() for p in model.parameters()]
-    flat = Flat(model)
-    weights, parameters = flat.adopt(model)
-    assert [p.stride() for p in model.parameters()] == strides
-    assert all(a.equal(b) for a, b in zip(model.parameters(), before, strict=True))
-    assert [p.ndim > 1 for p in parameters] == sorted((p.ndim > 1 for p in parameters), reverse=True)
-    assert all(p.data_ptr() % 16 == 0 for p in parameters)
-    weights.zero_()
-    assert all((p == 0).all() for p in model.parameters())
-    marks = torch.zeros(flat.size)
-    marks[: flat.decayed] = 1
-    assert all(bool((view == (view.ndim > 1)).all()) for view in flat.views(marks))
-
-
-def test_learning_rate_ends_at_a_fifth():
-    rates = [float(learning_rate(Optimiser(lr=0.03), torch.tensor(k), 100)) for k in (0, 50, 100)]
-    assert rates == pytest.approx([0.03, 0.03 * math.cos(7 * math.pi / 32), 0.03 * math.cos(7 * math.pi / 16)])
-    flat = float(learning_rate(Optimiser(lr=0.03, cosine=1 / 16), torch.tensor(100), 100))
-    assert flat == pytest.approx(0.03 * math.cos(math.pi / 16))  # CReST's
-
-
-def test_update_does_not_decay_the_rest():
-    weights, zero = torch.ones(4), torch.zeros(4)
-    options = Optimiser(lr=0.5, sgd_momentum=0.0, weight_decay=0.5, ema=0.0)
-    update(options, torch.tensor(0.5), weights, zero.clone(), zero.clone(), zero.clone(), decayed=2)
-    assert weights.tolist() == [0.75, 0.75, 1.0, 1.0]
-
-
 def test_a_model_may_handle_its_precision_itself():
     class Seen(nn.Module):
         def __init__(self, handles_precision: bool) -> None:
@@ -275,7 +242,7 @@ def test_a_model_may_handle_its_precision_itself():
         model = Seen(handles)
         training = Training(steps=2, batch=4, ratio=2, precision="bf16")
         inputs = Inputs.of(tiny.pool(), CPU)
-        Step(model, ALGORITHMS["fixmatch"](), FeatureViews(), inputs, Optimiser(), training, 2).advance(2)
+        Step(model, ALGORITHMS["fixmatch"](), FeatureViews(), inputs, SGD(), training, 2).advance(2)
         assert model.autocast == [not handles] * 2
 
 

@@ -11,9 +11,10 @@ import numpy as np
 from torch import Tensor
 
 from cadr.algorithms import CADR
-from cadr.config import Config, Optimiser, Training
+from cadr.config import Config, Training
 from cadr.data.pool import Pool
 from cadr.models import MLP
+from cadr.optim import SGD
 from cadr.training import checkpoint, train
 
 
@@ -45,7 +46,7 @@ def config(steps: int = 60, **changes: Any) -> Config:
         "device": "cpu",
     }
     training = Training(**({"steps": steps, "seed": 3, **fixed} | changes))
-    return Config("clouds", CADR(), model=MLP((16,)), optimiser=Optimiser(lr=0.1, ema=0.9), training=training)
+    return Config("clouds", CADR(), model=MLP((16,)), optimiser=SGD(lr=0.1, ema=0.9), training=training)
 
 
 def finish(settings: Config, out: Path, **arguments: Any) -> dict[str, Any]:

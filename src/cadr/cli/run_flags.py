@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from cadr.cli.flags import add_flags, flag, given
 from cadr.cli.main import Parser
 from cadr.cli.recipes import is_recipe, read_recipe
-from cadr.config import CHOICES, FIXED, Training
+from cadr.config import CHOICES, DEFAULTS, FIXED, Training
 from cadr.data.sources.registry import likely_kind
 from cadr.errors import ConfigError
 from cadr.utils.options import unknown_choice
@@ -26,20 +26,21 @@ from cadr.utils.options import unknown_choice
 ALGORITHM = "cadr"
 _DEFAULT = f"chosen by the data: an ensemble for features of your own, {ALGORITHM} for all else"
 _ORDER = ("algorithm", "protocol", "model", "views", "source", "optimiser", "training")
-_HEADINGS = {"source": "data", "optimiser": "optimiser", "training": "training"}
+_HEADINGS = {"source": "data", "training": "training"}
 _CHOICE_HELP = {
     "algorithm": f"how to learn (default: {_DEFAULT})",
     "protocol": "who keeps a label, on data whose labels are all known (default: labels are missing as they are)",
     "model": "the network (default: chosen by the data)",
     "views": "what is perturbed (default: chosen by the data; flags for images, or features where DATA are these)",
+    "optimiser": "what moves the weights (default: sgd, as published; muon takes a tenth of the steps)",
 }
 
 
 def add_choices(parser: argparse.ArgumentParser, skip: tuple[str, ...] = ()) -> None:
     """The flags that decide which other flags there are."""
     group = parser.add_argument_group("choices (each brings flags of its own, shown below)")
-    for part in _ORDER[:4]:
-        if part not in skip:
+    for part in _ORDER:
+        if part in CHOICES and part not in skip:
             names = "{" + ",".join(CHOICES[part]) + "}"
             group.add_argument(f"--{part}", metavar=names, default=argparse.SUPPRESS, help=_CHOICE_HELP[part])
 
@@ -67,6 +68,8 @@ def choose(arguments: list[str]) -> Choice:
     named = {part: recipe[part] for part in CHOICES if part in recipe} | chosen
     classes = {part: CHOICES[part][name] for part, name in named.items()}
     classes.setdefault("views", CHOICES["views"][_likely_views(arguments, recipe)])
+    for part, name in DEFAULTS.items():
+        classes.setdefault(part, CHOICES[part][name])
     return Choice(_without_replaced(recipe, chosen), named, classes | FIXED)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cadr.config import CHANGEABLE, CHOICES, Config, name_of, options_of
+from cadr.config import CHANGEABLE, CHOICES, DEFAULTS, Config, name_of, options_of
 from cadr.errors import CheckpointError
 from cadr.report.charts import Series
 from cadr.training.record import Record
@@ -140,7 +140,7 @@ def command(config: Config, out: str) -> str:
     words = ["cadr", "train", config.data]
     for part in CHOICES:
         chosen = getattr(config, part)
-        if chosen is not None:
+        if chosen is not None and name_of(chosen) != DEFAULTS.get(part):
             words += [f"--{part}", name_of(chosen)]
     for part in config.parts():
         hidden = CHANGEABLE if part is config.training else frozenset()

@@ -294,7 +294,7 @@ class Run:
             **quality,
             "prior": listed(step.prior),
             "thresholds": listed(step.thresholds),
-            "lr": rounded(float(step.learning_rate(last))),
+            "lr": rounded(self.prepared.config.optimiser.lr * float(step.factor(last))),
             "timing": self._timing(),
         }
         uses = len(terms) > 1 and step.algorithm.selects

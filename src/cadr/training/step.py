@@ -16,18 +16,18 @@ import torch
 from torch import Tensor, nn
 
 from cadr.algorithms import Algorithm, Batch, Output, Refreshing
-from cadr.config import Optimiser, Training
+from cadr.config import Training
 from cadr.errors import CheckpointError
 from cadr.kernels import wide_resnet
 from cadr.kernels.cuda_stream import SideStream
 from cadr.metrics import count_pseudo_labels
+from cadr.optim import Optimiser, Update
+from cadr.optim.flat_parameters import Flat
 from cadr.training.batch_norm_control import Network
 from cadr.training.compiling import compiled, explained
 from cadr.training.cuda_graph import capture
 from cadr.training.device_data import Inputs
-from cadr.training.flat_parameters import Flat
 from cadr.training.network import call, is_half
-from cadr.training.optim import learning_rate, update
 from cadr.training.row_table import Rows
 from cadr.training.self_training import Generation
 from cadr.training.state import key, share_untrained, untrained
@@ -73,13 +73,14 @@ class Step:
         if self.on_gpu and inputs.is_image:
             self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.model.train()
-        flat = Flat(self.model)
+        flat = Flat(self.model, optimiser.hidden(self.model))
         self.flat = flat
         self.average_model = copy.deepcopy(self.model).eval()
         self.weights, self.parameters = flat.adopt(self.model)
         self.average, _ = flat.adopt(self.average_model)
         share_untrained(self.model, self.average_model)
         self.gradient, self.velocity = torch.zeros_like(self.weights), torch.zeros_like(self.weights)
+        self.update: Update = optimiser.begin(flat, self.weights, self.gradient, self.velocity)
 
         facts = inputs.facts(self.generation.stop - self.generation.start, self.generation.number)
         self.state = {name: value.to(self.device) for name, value in algorithm.init(facts).items()}
@@ -113,6 +114,8 @@ class Step:
         if what != "none":
             self.network.hide(by_hand or what == "losses")
             torch.compiler.reset()  # or the ninth run of a process would meet the limit on recompilations
+            if self.flat.hidden:  # matrix products on streams of their own
+                self.update = torch.compiler.disable(self.update)  # type: ignore[no-untyped-call]
             self.loss, self.note, self.move = compiled(self._loss), compiled(self._note), compiled(self._move)
 
     def compute(self) -> None:
@@ -134,7 +137,7 @@ class Step:
         terms = torch.stack(list(output.terms.values()))
         self.term_names = list(output.terms)
         with torch.no_grad(), self.beside.work():
-            rate = self.learning_rate(self.step)
+            factor = self.factor(self.step)
             self.note(batch.index, terms.detach(), output)
         gradients = torch.autograd.grad(terms.sum(), self.parameters, materialize_grads=True)
         with torch.no_grad():
@@ -142,7 +145,7 @@ class Step:
                 self._learn_views()
             self.flat.collect(self.gradient, gradients)
             self.beside.join()
-            self.move(rate, output)
+            self.move(factor, output)
 
     def _make_batch(self, step: Tensor) -> Batch:
         inputs, weak_views, strong_views = self.inputs, self.algorithm.weak_views, self.algorithm.strong_views
@@ -184,18 +187,19 @@ class Step:
         self.thresholds.copy_(output.thresholds)
         self.prior.copy_(output.prior)
 
-    def _move(self, rate: Tensor, output: Output) -> None:
-        """Move the weights, and take over the algorithm's state."""
-        update(self.optimiser, rate, self.weights, self.gradient, self.velocity, self.average, self.flat.decayed)
+    def _move(self, factor: Tensor, output: Output) -> None:
+        """Move the weights and their average, and take over the algorithm's state."""
+        self.update(factor)
+        self.average.lerp_(self.weights, 1.0 - self.optimiser.ema)
         for name, value in output.state.items():
             if value is not self.state[name]:
                 self.state[name].copy_(value)
         self.step += 1
 
-    def learning_rate(self, step: Tensor) -> Tensor:
-        """Of this step of the run; every generation has a schedule of its own."""
+    def factor(self, step: Tensor) -> Tensor:
+        """The learning rate's share of what it is at first; every generation has a schedule of its own."""
         start, stop = self.generation.start, self.generation.stop
-        return learning_rate(self.optimiser, step - start, stop - start) * self.slowed
+        return self.optimiser.factor(step - start, stop - start) * self.slowed
 
     def start(self, n: int) -> None:
         """Get everything ready for the next `n` steps, so that `advance` takes only the time of the steps."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -12,26 +14,39 @@ from cadr.errors import ConfigError
 _ALIGNMENT = 64  # elements: every parameter starts at a multiple of 256 bytes, as it would in memory of its own
 
 
-class Flat:
-    """Where each trainable parameter lies in a flat tensor: decayed kernels first, then biases and normalisation."""
+class Place(NamedTuple):
+    offset: int
+    shape: torch.Size
 
-    def __init__(self, model: nn.Module) -> None:
+
+class Flat:
+    """Where each trainable parameter lies in a flat tensor: kernels first, then biases and normalisation.
+
+    Of the kernels, the `hidden` ones lie before the others.
+    """
+
+    def __init__(self, model: nn.Module, hidden: AbstractSet[str] = frozenset()) -> None:
         named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
         if not named:
             raise ConfigError("The model has no trainable parameters, so there is nothing to train.")
         for name, p in named:
             if p.dtype != torch.float32:
                 raise ConfigError(f"The model's parameters must be float32, but {name} is {p.dtype}.")
-        named.sort(key=lambda item: item[1].ndim < 2)  # stable: keeps the model's order within each half
+        named.sort(key=lambda item: (item[0] not in hidden, item[1].ndim < 2))  # stable: else in the model's order
         self.names = [name for name, _ in named]
         self._layout = [(p.shape, p.stride()) if _dense(p) else (p.shape, None) for _, p in named]
         self._offsets: list[int] = []
-        self.size = self.decayed = 0  # `decayed`: where the kernels end
-        for _, p in named:
+        self.size = self.hidden = self.decayed = 0  # `hidden` and `decayed`: where hidden kernels and all kernels end
+        for name, p in named:
             self._offsets.append(self.size)
             self.size += -(-p.numel() // _ALIGNMENT) * _ALIGNMENT
             if p.ndim >= 2:
                 self.decayed = self.size
+            if name in hidden:
+                self.hidden = self.size
+        self.hidden_places = [
+            Place(o, p.shape) for o, (name, p) in zip(self._offsets, named, strict=True) if name in hidden
+        ]
 
     def views(self, flat: Tensor) -> list[Tensor]:
         """One tensor per parameter, in the parameter's shape and memory order, all sharing the flat one's memory."""
