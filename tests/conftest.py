@@ -4,6 +4,23 @@ import signal
 
 import pytest
 
+SECONDS = 300  # of one test: one that waits for ever is to fail, not to keep all the others from being run
+
+
+@pytest.fixture(autouse=True)
+def _ends():
+    """A loop without an end is a failure of the test that it is in."""
+
+    def out_of_time(*_):
+        pytest.fail(f"still not done after {SECONDS} s")
+
+    before = signal.signal(signal.SIGALRM, out_of_time)
+    signal.alarm(SECONDS)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
 # A shell lets what it starts in the background ignore Ctrl-C, and so would all the processes that are interrupted here.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

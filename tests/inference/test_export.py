@@ -14,7 +14,7 @@ from torch import nn
 from cadr.cli.main import main, parser
 from cadr.cli.run_flags import read_flat
 from cadr.config import Config
-from cadr.errors import ConfigError
+from cadr.errors import CheckpointError, ConfigError
 from cadr.inference import evaluate_run, export
 from cadr.inference.export import export_run
 from cadr.inference.predict import predict_file
@@ -126,6 +126,32 @@ def test_predictions_and_what_is_exported_are_calibrated_as_the_run_says(trees, 
     packaged = export.Packaged(predictor)(torch.from_numpy(x))
     for found in (predictor.probabilities(x), predictor.precise(x), packaged):
         np.testing.assert_allclose(found.detach().numpy(), calibrated, atol=1e-5)
+
+
+def test_the_json_beside_weights_says_the_calibration_that_the_run_has(trees, tmp_path):
+    """With another temperature and another share of the correction than one, so that none passes for another."""
+    pytest.importorskip("safetensors")
+    run = tmp_path / "run"
+    shutil.copytree(trees, run)
+    changed = {"temperature": 1.7, "correction": [0.9, -0.6, -0.3], "prior_correction": 0.4}
+    (run / "calibration.json").write_text(json.dumps(json.loads((run / "calibration.json").read_text()) | changed))
+    export_run(run, tmp_path / "out", ("safetensors",))
+    output = json.loads((tmp_path / "out" / "model.json").read_text())["output"]
+    assert (output["temperature"], output["correction"]) == (1.7, [0.9, -0.6, -0.3])
+    assert output["calibrated"]
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [{"rows": 10**400}, {"labels": [10**400, 1, 1]}, {"labels": [0, 0, 0]}, {"labels": [-1, 5, 5]}, {"rows": 0}],
+)
+def test_counts_that_cannot_be_are_one_sentence(counts, trees, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(trees, run)
+    (run / "input.json").write_text(json.dumps(json.loads((run / "input.json").read_text()) | counts))
+    with pytest.raises(CheckpointError, match=r"input.json contradicts itself"):
+        export_run(run, tmp_path / "out", ("safetensors",))
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_card_says_what_the_run_says(trees, capsys):

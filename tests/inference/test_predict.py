@@ -124,6 +124,19 @@ def test_arrays(trees, tmp_path):
         assert read_csv(tmp_path / "c.csv") == b
 
 
+def test_the_best_classes_are_in_order_with_the_probability_of_each(trees, tmp_path):
+    x, _ = table(30, seed=6)
+    np.save(tmp_path / "x.npy", x)
+    predict_file(trees, str(tmp_path / "x.npy"), tmp_path / "p.csv", top=9, device="cpu")  # there are only three
+    probabilities = by_hand(trees, x)
+    order = np.argsort(-probabilities, axis=1)
+    for i, row in enumerate(read_csv(tmp_path / "p.csv")):
+        assert list(row) == ["row", *(f"{w}{k}" for k in ("", "_2", "_3") for w in ("predicted", "probability"))]
+        for k, suffix in enumerate(("", "_2", "_3")):
+            assert row[f"predicted{suffix}"] == NAMES[order[i, k]]
+            assert float(row[f"probability{suffix}"]) == pytest.approx(probabilities[i, order[i, k]], abs=1e-5)
+
+
 def test_images_by_name_with_and_without_labels(squares, tmp_path):
     images = write_images(tmp_path / "new" / "light", 6)
     write_images(tmp_path / "new" / "elsewhere", 2)

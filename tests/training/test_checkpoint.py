@@ -237,6 +237,10 @@ def test_a_bad_checkpoint_is_refused_in_one_sentence_and_the_one_before_is_used(
     assert "cannot be used" in problem
     assert "\n" not in problem
     assert not (tmp_path / "owned").exists()
+    # The one before is the newest now, in its place: what goes wrong with the next one cannot cost it.
+    assert_is(checkpoint.load(tmp_path / checkpoint.CURRENT), 1)
+    assert not (tmp_path / checkpoint.PREVIOUS).exists()
+    assert (tmp_path / checkpoint.REFUSED).exists()
     save(tmp_path, 3)
     assert_is(checkpoint.load(tmp_path / checkpoint.PREVIOUS), 1)  # not the bad one
 

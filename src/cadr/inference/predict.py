@@ -22,7 +22,7 @@ from torch import nn
 from cadr.data import validation
 from cadr.data.sources.base import Block, Blocks
 from cadr.data.sources.labels import Names
-from cadr.data.sources.parsing import UnknownCategories
+from cadr.data.sources.parsing import UnknownCategories, python_values
 from cadr.data.sources.registry import open_blocks
 from cadr.errors import ConfigError, DataError
 from cadr.inference.overwrite_guard import check_not_overwritten
@@ -153,7 +153,10 @@ def _csv(out: Path, opened: Blocks, new: list[str]) -> Iterator[Callable[..., No
         lines.writerow([*opened.columns, *new])
 
         def write(kept: list[Any], names: Any, best: Any, probabilities: Any, labels: Any, wrong: Any) -> None:
-            columns = [column if isinstance(column, list) else column.to_pylist() for column in kept]
+            columns = [
+                column if isinstance(column, list) else python_values(column, f"column {name!r}")
+                for column, name in zip(kept, opened.columns, strict=True)
+            ]
             for k in range(best.shape[1]):
                 columns.append(names[best[:, k]].tolist())
                 columns.append(list(map("{:.6f}".format, probabilities[:, k].tolist())))

@@ -16,6 +16,7 @@ from cadr.utils.options import build
 from cadr.utils.untrusted import parse_json
 
 FILE = "input.json"
+_MOST = 2**53  # rows, which floating point still tells apart
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,8 @@ class InputSpec:
         except (OSError, ValueError, TypeError) as error:
             raise CheckpointError(f"{path} cannot be used ({error}); train the run again.") from None
         features = spec.kind == "features"
-        whole = len(spec.shape) == (1 if features else 3) and len(spec.labels) == len(spec.class_names) >= 2
+        counted = 0 < spec.rows <= _MOST and all(0 <= count <= _MOST for count in spec.labels) and sum(spec.labels) > 0
+        whole = counted and len(spec.shape) == (1 if features else 3) and len(spec.labels) == len(spec.class_names) >= 2
         if features:
             whole = whole and all(v is not None and len(v) == spec.shape[0] for v in (spec.centre, spec.scale))
             made = spec.table and sum(len(column.features) for column in spec.table)

@@ -39,6 +39,35 @@ def npz_with_a_hostile_pickle(folder):
     return npz(folder, x=np.array([Hostile(folder)], dtype=object), y=LABELS)
 
 
+def no_unicode(count):
+    """Strings as a damaged file has them: signs beyond the last one of Unicode."""
+    return np.full(count, 0x7FFFFFFF, dtype=np.uint32).view("U1")
+
+
+@case("ArrayError", "data.npz", "no Unicode", "0x7fffffff")
+def npz_with_labels_that_are_no_unicode(folder):
+    return npz(folder, x=FEATURES, y=no_unicode(len(FEATURES)))
+
+
+@case("ArrayError", "data.npz", "no Unicode")
+def npz_with_names_that_are_no_unicode(folder):
+    return npz(folder, x=FEATURES, y=LABELS, class_names=no_unicode(2))
+
+
+@case("ArrayError", "y.npy", "no Unicode")
+def npy_with_labels_that_are_no_unicode(folder):
+    np.save(folder / "x.npy", FEATURES)
+    np.save(folder / "y.npy", no_unicode(len(FEATURES)))
+    return lambda: open_data(folder / "x.npy", labels=folder / "y.npy")
+
+
+@case("ArrayError", "y.csv, line 3", "is not a number below 10")
+def csv_beside_arrays_with_a_row_of_five_thousand_digits(folder):
+    np.save(folder / "x.npy", FEATURES)
+    (folder / "y.csv").write_text(f"row,label\n0,a\n{'1' * 5000},b\n")
+    return lambda: open_data(folder / "x.npy", labels=folder / "y.csv")
+
+
 @case("ArrayError", "x.npy", "holds 40 bytes", "expected 80")
 def npz_with_an_array_cut_short(folder):
     buffer = io.BytesIO()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import numpy as np
+
 from tests.data.malformed.case import case, several
 
 
@@ -80,11 +82,32 @@ def parquet(folder, **columns):
         "with a column of gaps": ({"a": [1, 2], "b": [None, None], "label": [0, 1]}, "'b' has no value in any row"),
         "with infinity and a gap": ({"a": [1.0, None, float("inf")], "label": [0, 1, 1]}, "row 2, column 'a': inf is"),
         "with labels alone": ({"label": [0, 1]}, "0 features"),
+        "with labels that are immense spans of time": (
+            {"a": [1, 2], "label": np.array([2**62, 1], dtype="timedelta64[s]")},
+            "'label' cannot be read",
+        ),
     },
     words=("t.parquet",),
 )
 def parquet_table(folder, columns):
     return parquet(folder, **columns)
+
+
+def no_utf8():
+    """An array of text of which Arrow was told that it is text."""
+    import pyarrow
+
+    return pyarrow.array([b"fine", b"\xff\xfe"]).cast(pyarrow.string(), safe=False)
+
+
+@case("TableError", "t.parquet", "is damaged", "UTF8")
+def parquet_with_labels_that_are_no_text(folder):
+    return parquet(folder, a=[1, 2], label=no_utf8())
+
+
+@case("TableError", "t.parquet", "is damaged", "UTF8")
+def parquet_with_words_that_are_no_text(folder):
+    return parquet(folder, a=no_utf8(), label=[0, 1])
 
 
 @case("CsvError", "t.parquet", "no column 'label'")

@@ -144,7 +144,8 @@ def _is_negative(text: str) -> bool:
 
 
 def _is_whole(text: str) -> bool:
-    return text.removeprefix("-").isdecimal()
+    """Not one of hundreds of digits, which Python refuses to read: that is a name like any other."""
+    return len(text) < 20 and text.removeprefix("-").isdecimal()
 
 
 Names = NDArray[np.object_]  # a name for every row, blank where the label is missing

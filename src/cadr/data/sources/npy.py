@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +64,18 @@ def read_npy(path: Path) -> NDArray[Any]:
     check_kind(path)
     try:
         array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-        return array
+        return check_text(array)
     except Exception as error:  # the header is a Python literal, which can be broken in many ways
         raise ArrayError(f"{path}: not an array that can be read safely: {reason(error)}") from error
+
+
+def check_text(array: NDArray[Any]) -> NDArray[Any]:
+    """Refuses what is no Unicode: NumPy believes any four bytes to be a sign, and Python fails on them."""
+    if array.dtype.kind == "U" and array.size and array.dtype.itemsize:
+        signs = np.ascontiguousarray(array).reshape(-1).view(np.dtype("u4").newbyteorder(array.dtype.byteorder))
+        if signs.max() > sys.maxunicode:
+            raise ValueError(f"it holds strings that are no Unicode ({int(signs.max()):#x})")
+    return array
 
 
 def label_texts(path: Path, label_column: str, length: int) -> list[str]:
@@ -85,7 +95,7 @@ def label_texts(path: Path, label_column: str, length: int) -> list[str]:
     found: dict[int, str] = {}
     for line, row in rows:
         text = row[header.index("row")].strip()
-        if not text.isdecimal() or int(text) >= length or int(text) in found:
+        if not text.isdecimal() or len(text) > 18 or int(text) >= length or int(text) in found:
             raise ArrayError(f"{path}, line {line}: row {text!r} is not a number below {length}, each once")
         found[int(text)] = row[position].strip()
     return [found.get(i, "") for i in range(length)]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cadr.data.pool import Pool
 from cadr.data.sources.arrays import ArrayError, array_blocks, from_arrays, label_names
 from cadr.data.sources.base import Blocks, Kind, Options, PredictionDataError, Wanted
-from cadr.data.sources.npy import read_npy
+from cadr.data.sources.npy import check_text, read_npy
 from cadr.data.sources.paths import check_kind
 from cadr.errors import DataError
 from cadr.utils.files import expand_home
@@ -118,7 +118,7 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
             names = [m.filename for m in members]
             if len(set(names)) != len(names):
                 raise ArrayError(f"{path}: {next(n for n in names if names.count(n) > 1)!r} is there twice")
-            return {m.filename.removesuffix(".npy"): _member(path, archive, m) for m in members}
+            return {m.filename.removesuffix(".npy"): check_text(_member(path, archive, m)) for m in members}
     except DataError:
         raise
     except Exception as error:  # a damaged zip file can fail in any way at all

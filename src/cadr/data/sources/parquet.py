@@ -10,7 +10,7 @@ from cadr.data.pool import Pool
 from cadr.data.sources import table
 from cadr.data.sources.base import Block, Blocks, Kind, Options, PredictionDataError, Wanted
 from cadr.data.sources.labels import label_text
-from cadr.data.sources.parsing import Cells, TableError, arrow_cells, rows_from
+from cadr.data.sources.parsing import Cells, TableError, arrow_cells, python_values, rows_from
 from cadr.data.sources.table import Part, cells_of, layout_of, places, table_pool
 from cadr.utils.optional_imports import optional_import
 from cadr.utils.text import reason
@@ -33,7 +33,9 @@ def open_pool(path: Path, options: Options) -> Pool:
     def parts() -> Iterator[Part]:
         start = 0
         for batch in whole.to_batches(max_chunksize=table.ROWS):
-            labels, *called = (list(map(label_text, batch.column(i).to_pylist())) for i in (at.label, *at.called))
+            _check(path, batch)
+            named = ((batch.column(i), f"{path}: column {header[i]!r}") for i in (at.label, *at.called))
+            labels, *called = (list(map(label_text, python_values(*column))) for column in named)
             cells: list[Cells] = []
             for i in at.features:
                 found = arrow_cells(batch.column(i))
@@ -58,6 +60,14 @@ def _read(path: Path, read: Callable[[Any], Any]) -> Any:
         raise TableError(f"{path} is not a Parquet file that can be read: {reason(error)}") from error
 
 
+def _check(path: Path, batch: Any) -> None:
+    """Whether texts are texts, and whatever points somewhere points into the data."""
+    try:
+        batch.validate(full=True)
+    except ValueError as error:
+        raise TableError(f"{path} is damaged: {reason(error)}") from None
+
+
 def open_blocks(path: Path, wanted: Wanted, labels: Path | None) -> Blocks:
     # Without these two a whole group of rows is read at once.
     file = _read(path, lambda parquet: parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 16))
@@ -71,7 +81,9 @@ def open_blocks(path: Path, wanted: Wanted, labels: Path | None) -> Blocks:
         start = 0
         try:
             for batch in file.iter_batches(batch_size=ROWS):
-                labels = [] if layout.label_at is None else batch.column(layout.label_at).to_pylist()
+                _check(path, batch)
+                given = None if layout.label_at is None else batch.column(layout.label_at)
+                labels = [] if given is None else python_values(given, f"{path}: column {wanted.label_column!r}")
                 kept = [batch.column(i) for i in layout.kept]
                 yield layout.block(
                     cells_of(path, header, batch, layout),

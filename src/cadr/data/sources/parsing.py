@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cadr.data.sources.columns import Column, as_days, days_of, not_a_date
 from cadr.data.sources.labels import label_spelling, label_text
 from cadr.errors import DataError
-from cadr.utils.text import counted
+from cadr.utils.text import counted, reason
 
 # Text, blank where missing; or float64, NaN where missing; or NumPy's dates, NaT where missing.
 Cells = list[str] | NDArray[np.float64] | NDArray[np.datetime64]
@@ -111,6 +111,15 @@ def arrow_cells(array: Any, words: bool = False) -> Cells | None:
     if not types.is_integer(kind) and not types.is_floating(kind):
         return None
     return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def python_values(column: Any, where: str) -> list[Any]:
+    """What Python makes of a column of Arrow's: not all that Arrow can hold is a value there, or is text at all."""
+    try:
+        values: list[Any] = column.to_pylist()
+    except (ValueError, OverflowError, NotImplementedError) as error:
+        raise TableError(f"{where} cannot be read: {reason(error)}") from None
+    return values
 
 
 def _numbers(column: Column, cells: list[str], where: Where) -> NDArray[np.float64]:

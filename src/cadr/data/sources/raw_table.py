@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from cadr.data.sources.csv_file import CSV_SUFFIXES, read_csv
-from cadr.data.sources.parsing import TableError
+from cadr.data.sources.parsing import TableError, python_values
 from cadr.utils.optional_imports import optional_import
 from cadr.utils.text import reason
 
@@ -53,7 +53,11 @@ def _of_parquet(path: Path, wanted: set[int], without: str) -> RawRows:
         names = [str(name) for name in table.column_names]
         kept = [i for i, name in enumerate(names) if name != without]
         inside = np.array(sorted(row for row in wanted if row < table.num_rows), dtype=np.int64)
-        columns = [table.column(i).take(pyarrow.array(inside)).to_pylist() for i in kept]
+        found = table.select(kept).take(pyarrow.array(inside))
+        found.validate(full=True)
+        columns = [python_values(found.column(i), f"{path}: column {names[at]!r}") for i, at in enumerate(kept)]
+    except TableError:
+        raise
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise TableError(f"{path} is not a Parquet file that can be read: {reason(error)}") from error
     rows = zip(*columns, strict=True) if columns else ((),) * len(inside)

@@ -1,0 +1,251 @@
+"""How many planted bugs the tests of the pure rooms catch: `python benchmarks/mutation.py --sample 300`.
+
+Every place in functional, estimate, algorithms and metrics where an operator, a comparison, a number, a reduction or a
+detach could be another one is a mutant; a seeded sample of them is tried, each in a process of its own, against the
+tests of its room, those that name its module first. A mutant that no test fails on has survived. The record lists
+the survivors by file and line, so that everybody can judge whether a test is missing or nothing has changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import copy
+import importlib.abc
+import importlib.util
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE, TESTS = ROOT / "src" / "cadr", ROOT / "tests"
+ROOMS = ("functional.py", "metrics.py", "estimate", "algorithms")
+SECONDS = 240  # of one mutant; one that hangs is caught by whoever waits
+RECORD = Path(__file__).with_suffix(".json")
+
+_OPERATORS: dict[type, type] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.Pow: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Mult,
+    ast.MatMult: ast.Mult,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+_NAMES = {
+    **{"sum": "mean", "mean": "sum", "amax": "amin", "amin": "amax", "argmax": "argmin", "max": "min", "min": "max"},
+    **{"log": "exp", "exp": "log", "softmax": "log_softmax", "log_softmax": "softmax", "zeros": "ones"},
+    **{"zeros_like": "ones_like", "ones_like": "zeros_like", "clamp": None, "detach": None, "abs": None, "sqrt": None},
+}
+_QUIET = {"option", "Literal", "ClassVar", "TypeVar"}  # calls and subscripts with nothing in them that computes
+
+
+def sources() -> list[Path]:
+    files = [SOURCE / room for room in ROOMS]
+    return [path for file in files for path in ([file] if file.suffix else sorted(file.glob("*.py")))]
+
+
+def mutants(tree: ast.Module) -> Iterator[tuple[ast.AST, str, Any]]:
+    """Places that can be changed, as a node, what is changed in it, and into what."""
+    for node in _computing(tree):
+        match node:
+            case ast.BinOp(op=op) | ast.AugAssign(op=op) | ast.BoolOp(op=op) if type(op) in _OPERATORS:
+                yield node, "op", _OPERATORS[type(op)]()
+            case ast.Compare(ops=[op]) if type(op) in _OPERATORS:
+                yield node, "ops", [_OPERATORS[type(op)]()]
+            case ast.UnaryOp(op=ast.USub() | ast.Not()):
+                yield node, "itself", node.operand
+            case ast.Constant(value=bool(value)):
+                yield node, "value", not value
+            case ast.Constant(value=int(value) | float(value)):
+                yield node, "value", value + 1
+            case ast.Call(func=ast.Attribute(attr=name)) if name in _NAMES:
+                other = _NAMES[name]
+                own = not (isinstance(node.func.value, ast.Name) and node.func.value.id in ("torch", "F", "np", "math"))
+                if other is not None:
+                    yield node.func, "attr", other
+                elif own:  # x.detach() becomes x
+                    yield node, "itself", node.func.value
+            case ast.IfExp():
+                yield node, "itself", node.body
+                yield node, "itself", node.orelse
+            case ast.FunctionDef(decorator_list=[*decorators]) if any("no_grad" in ast.dump(d) for d in decorators):
+                yield node, "decorator_list", []
+
+
+def _computing(node: ast.AST) -> Iterator[ast.AST]:
+    """Its nodes, without annotations, errors' texts, help texts and subscripts of types."""
+    yield node
+    for name, child in ast.iter_fields(node):
+        if name in ("annotation", "returns", "keywords") and not isinstance(node, ast.Call):
+            continue
+        for part in child if isinstance(child, list) else [child]:
+            if not isinstance(part, ast.AST) or isinstance(part, (ast.Raise, ast.JoinedStr)):
+                continue
+            called = part.func if isinstance(part, ast.Call) else getattr(part, "value", None)
+            if isinstance(called, ast.Name) and called.id in _QUIET:
+                continue
+            yield from _computing(part)
+
+
+def mutated(text: str, number: int) -> tuple[str, int, str]:
+    """The source with its mutant of this number, the line of it, and what has changed, in words."""
+    tree = ast.parse(text)
+    node, field, value = list(mutants(tree))[number]
+    before = ast.unparse(node)
+    if field == "itself":
+        tree = _Replace(node, value).visit(tree)
+        after = ast.unparse(value)
+    else:
+        changed = copy.copy(node)
+        setattr(changed, field, value)
+        after = ast.unparse(changed)
+        setattr(node, field, value)
+    line = getattr(node, "lineno", 0)
+    short = (before.splitlines()[-1 if field == "decorator_list" else 0], after.splitlines()[0])
+    return ast.unparse(ast.fix_missing_locations(tree)), line, " → ".join(part.strip()[:70] for part in short)
+
+
+class _Replace(ast.NodeTransformer):
+    def __init__(self, node: ast.AST, value: ast.AST) -> None:
+        self.node, self.value = node, value
+
+    def visit(self, node: ast.AST) -> Any:
+        return self.value if node is self.node else self.generic_visit(node)
+
+
+class _Planted(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Gives one module another source."""
+
+    def __init__(self, module: str, path: Path, text: str) -> None:
+        self.module, self.path, self.text = module, path, text
+
+    def find_spec(self, name: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name != self.module:
+            return None
+        package = [str(self.path.parent)] if self.path.name == "__init__.py" else None
+        spec = importlib.util.spec_from_file_location(name, self.path, loader=self, submodule_search_locations=package)
+        return spec
+
+    def exec_module(self, module: ModuleType) -> None:
+        exec(compile(self.text, str(self.path), "exec"), module.__dict__)
+
+
+def tests_of(path: Path) -> list[str]:
+    """The test files of its room, those that mention the module first; those that train come last."""
+    stem = path.stem
+    rooms = {"functional.py": ["functional"], "metrics.py": ["test_metrics.py", "training/test_step.py"]}
+    folders = rooms.get(path.name, [path.parent.name, "functional", "algorithms"])
+    files = [f for folder in dict.fromkeys(folders) for f in _test_files(TESTS / folder)]
+    words = {file: file.read_text() for file in files}
+    trains = ("test_learning.py", "test_class_shares.py", "test_label_noise.py")
+
+    def rank(file: Path) -> tuple[bool, bool, bool, int]:
+        return file.name in trains, file.stem != f"test_{stem}", stem not in words[file], files.index(file)
+
+    return [str(file) for file in sorted(files, key=rank)]
+
+
+def _test_files(path: Path) -> list[Path]:
+    return [path] if path.is_file() else sorted(path.glob("test_*.py"))
+
+
+def survives(path: Path, text: str) -> bool:
+    """Whether all tests pass with this source; tried in a child that is thrown away."""
+    child = os.fork()
+    if child == 0:
+        _try(path, text)
+    begun = time.monotonic()
+    while time.monotonic() - begun < SECONDS:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status) == 0
+        time.sleep(0.05)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return False
+
+
+def _try(path: Path, text: str) -> None:
+    os.setpgid(0, 0)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    name = ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
+    sys.meta_path.insert(0, _Planted(name, path, text))
+    code = 1
+    with contextlib.suppress(BaseException):
+        import pytest
+
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--no-header"]
+        code = int(pytest.main([*options, *tests_of(path)]))
+    os._exit(code)
+
+
+def run(sample: int, seed: int, only: str = "") -> dict[str, Any]:
+    """Try the sample, survivors last to be said."""
+    files = {path: path.read_text(encoding="utf-8") for path in sources()}
+    places = [(path, n) for path, text in files.items() for n in range(len(list(mutants(ast.parse(text)))))]
+    chosen = random.Random(seed).sample(places, min(sample, len(places)))
+    chosen = [(path, n) for path, n in chosen if only in str(path)]
+    for heavy in ("numpy", "torch", "scipy.optimize", "sklearn.linear_model", "pytest", "hypothesis"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(heavy)
+    survivors, begun = [], time.monotonic()
+    for count, (path, number) in enumerate(sorted(chosen), start=1):
+        text, line, words = mutated(files[path], number)
+        started = time.monotonic()
+        if survives(path, text):
+            survivors.append({"file": str(path.relative_to(SOURCE)), "line": line, "change": words})
+            print(f"survived: {survivors[-1]}", flush=True)
+        print(f"{count} of {len(chosen)}, {path.stem}:{line}, {time.monotonic() - started:.1f} s", flush=True)
+    killed = len(chosen) - len(survivors)
+    return {
+        "places": len(places),
+        "tried": len(chosen),
+        "seed": seed,
+        "killed": killed,
+        "percent": round(100 * killed / len(chosen), 1),
+        "minutes": round((time.monotonic() - begun) / 60, 1),
+        "survivors": survivors,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sample", type=int, default=300, help="mutants to try")
+    parser.add_argument("--seed", type=int, default=1, help="which ones")
+    parser.add_argument("--only", default="", help="only files whose path has this in it; nothing is recorded")
+    arguments = parser.parse_args()
+    found = run(arguments.sample, arguments.seed, arguments.only)
+    print(json.dumps({name: value for name, value in found.items() if name != "survivors"}))
+    if not arguments.only:
+        RECORD.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
