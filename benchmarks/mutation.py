@@ -83,13 +83,13 @@ def mutants(tree: ast.Module) -> Iterator[tuple[ast.AST, str, Any]]:
                 yield node, "value", not value
             case ast.Constant(value=int(value) | float(value)):
                 yield node, "value", value + 1
-            case ast.Call(func=ast.Attribute(attr=name)) if name in _NAMES:
+            case ast.Call(func=ast.Attribute(attr=name) as called) if name in _NAMES:
                 other = _NAMES[name]
-                own = not (isinstance(node.func.value, ast.Name) and node.func.value.id in ("torch", "F", "np", "math"))
+                own = not (isinstance(called.value, ast.Name) and called.value.id in ("torch", "F", "np", "math"))
                 if other is not None:
-                    yield node.func, "attr", other
+                    yield called, "attr", other
                 elif own:  # x.detach() becomes x
-                    yield node, "itself", node.func.value
+                    yield node, "itself", called.value
             case ast.IfExp():
                 yield node, "itself", node.body
                 yield node, "itself", node.orelse

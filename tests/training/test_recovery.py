@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from cadr.algorithms import CReST, FixMatch
 from cadr.errors import TrainingError
 from cadr.models import MLP
+from cadr.optim import SGD
 from tests.training import tiny
 from tests.training.test_nan_guard import NEVER, Exploding
 from tests.training.test_resume import Interrupting
@@ -32,7 +33,7 @@ class Stumbling(nn.Module):
 
 def settings(lr: float = 0.1, **training):
     config = dataclasses.replace(tiny.config(**training), algorithm=FixMatch())
-    return dataclasses.replace(config, optimiser=dataclasses.replace(config.optimiser, lr=lr))
+    return dataclasses.replace(config, optimiser=SGD(lr=lr))
 
 
 def rates(folder) -> dict[int, float]:

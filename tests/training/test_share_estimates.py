@@ -44,6 +44,7 @@ def test_what_training_aims_at_becomes_what_it_estimates(tmp_path, algorithm):
     pool = unequal()
     found = estimates(train(config(algorithm, steps=120), tmp_path / "run", pool))
     assert [record["step"] for record in found] == [120 * i // 16 for i in range(6, 16)]
+    assert pool.hidden_labels is not None
     last, truth = found[-1], pool.hidden_labels[pool.labels == -1]
     true = 100 * np.bincount(truth) / len(truth)
     assert np.abs(np.array(last["share"]) - true).sum() < 20
@@ -81,6 +82,7 @@ def test_continuing_is_going_on(tmp_path):
 
 def test_no_label_is_missing(tmp_path):
     pool = tiny.pool()
+    assert pool.hidden_labels is not None
     whole = dataclasses.replace(pool, labels=pool.hidden_labels)
     assert estimates(train(config(), tmp_path / "run", whole)) == []
 
