@@ -14,7 +14,7 @@ from cadr.cli.main import COMMANDS, main
 from tests.pages import OTHERS, PAGES, ROOT, blocks
 from tests.samples import lay_out
 
-LANGUAGES = {"python", "console", "text"}
+LANGUAGES = {"python", "console", "text", "bibtex"}
 ON_SAMPLES = {ROOT / "README.md", ROOT / "docs" / "diagnosis.md"}
 
 

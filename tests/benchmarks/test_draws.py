@@ -31,7 +31,7 @@ def test_the_committed_table_is_that_of_the_committed_record():
 
 
 def test_what_is_said_of_it():
-    """docs/reproduce.md, "Why names are exchanged"."""
+    """docs/reproduce.md, "Why classes are swapped"."""
     record = json.loads(draws.RECORD.read_text(encoding="utf-8"))
     deer, horse, ship, truck = (record["classes"].index(name) for name in ("deer", "horse", "ship", "truck"))
     seeds, others = record["seeds"], record["others"]
