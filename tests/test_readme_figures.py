@@ -76,8 +76,8 @@ def test_the_shorter_run():
     )
     said = f"CADR reaches {run['median_10']:.1f} % (under four minutes on one H200), FixMatch {fixmatch:.1f} %. "
     said += f"Of the later methods FreeMatch reaches {free:.1f} %, SoftMatch {soft:.1f} %, and PRG, made for labels "
-    said += f"missing not at random, {prg:.1f} % or, in its other variant, {last:.1f} %. None of the paper's own rivals "
-    said += f"gets beyond {max(_rivals_of_the_paper()):.1f} %."
+    said += f"missing not at random, {prg:.1f} % or, in its other variant, {last:.1f} %. None of the paper's own "
+    said += f"rivals gets beyond {max(_rivals_of_the_paper()):.1f} %."
     assert said in RESULTS
 
 
