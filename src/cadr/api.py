@@ -125,6 +125,7 @@ class Run:
         from cadr.report import write_report
 
         given: dict[str, Any] = {"pool": self._pool, "model": self.model, "device": self.device}
+        given["diagnosis"] = self._diagnosis
         for problem in write_report([self.path], path, **given, **options):
             warnings.warn(problem, CadrWarning, stacklevel=2)
         return Path(path)
@@ -195,6 +196,7 @@ def train(
     """
     log = (log,) if isinstance(log, str) else log
     check_trackers(log)
+    settings = _plain(settings)
     pool, classes = _open(data, y, settings)
     module = model if isinstance(model, nn.Module) else None
     if model is not None and module is None:
@@ -236,10 +238,16 @@ def diagnose(data: Any, y: Any = None, *, seed: int = 0, **settings: Any) -> Dia
     """
     from cadr.diagnosis.diagnose import diagnose as diagnose_pool
 
+    settings = _plain(settings)
     pool, _ = _open(data, y, settings)
     if pool is None:
         pool = open_source(Config.from_dict({"algorithm": "supervised", **settings, "data": str(data)}))
     return diagnose_pool(pool, seed=seed)
+
+
+def _plain(settings: dict[str, Any]) -> dict[str, Any]:
+    """As a run's configuration keeps them: paths are text there."""
+    return {name: str(value) if isinstance(value, Path) else value for name, value in settings.items()}
 
 
 def _open(data: Any, y: Any, settings: dict[str, Any]) -> tuple[Pool | None, NDArray[Any] | None]:

@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import nn
 
+import cadr
 from cadr import CADRClassifier
 from cadr.cli.main import main
 from cadr.config import Config
@@ -13,6 +14,8 @@ from cadr.errors import ConfigError, DataError
 from cadr.training import train
 from cadr.training.plan import Opened, plan
 from tests.training import tiny
+
+pytestmark = pytest.mark.filterwarnings("ignore::cadr.errors.CadrWarning")  # of runs as short as these
 
 SETTINGS = {"steps": 40, "batch": 8, "seed": 5, "device": "cpu"}
 
@@ -29,24 +32,34 @@ def data(tmp_path_factory):
     return path
 
 
-def test_shell_python_and_estimator_are_one_run(data, tmp_path):
-    flags = [text for name, value in SETTINGS.items() for text in (f"--{name}", str(value))]
+@pytest.mark.parametrize("algorithm", ["cadr", "fixmatch", "ensemble"])
+def test_shell_python_and_estimator_are_one_run(algorithm, data, tmp_path):
+    settings = {**SETTINGS, "algorithm": algorithm} if algorithm != "ensemble" else {"algorithm": algorithm, "seed": 5}
+    flags = [text for name, value in settings.items() for text in (f"--{name}", str(value))]
     assert main(["train", str(data), *flags, "--out", str(tmp_path / "shell")]) == 0
-    planned = plan({"data": str(data), **SETTINGS})
-    list(train(planned.config, tmp_path / "python", planned.pool))
-    tiny.assert_same(tmp_path / "shell", tmp_path / "python")
-    assert planned.target is not None
-    assert planned.config.algorithm.target_prior == tuple(planned.target.shares or ())
-    with np.load(data) as arrays:
-        fitted = CADRClassifier(validation=0.2, steps=40, batch=8, settings={"seed": 5}, device="cpu").fit(
-            arrays["x"], arrays["y"]
-        )
-    weights = fitted._predictor.model.state_dict()
     stored = tiny.tensors(tmp_path / "shell")
-    for name, value in weights.items():
-        kept = stored.get(f"average.{name}", stored.get(f"buffer.{name}"))
-        assert kept is not None, name
-        assert torch.equal(value, kept), name
+
+    planned = plan({"data": str(data), **settings})
+    list(train(planned.config, tmp_path / "config", planned.pool))
+    python = cadr.train(data, out=tmp_path / "python", quiet=True, **settings)
+    for run in (tmp_path / "config", python.path):
+        tiny.assert_same(tmp_path / "shell", run)
+    if algorithm == "cadr":
+        assert planned.target is not None
+        assert planned.config.algorithm.target_prior == tuple(planned.target.shares or ())
+
+    with np.load(data) as arrays:
+        x, y = arrays["x"], arrays["y"]
+    in_memory = cadr.train(x, y, quiet=True, **settings)
+    of_run = {name: settings[name] for name in ("steps", "batch") if name in settings}
+    fitted = CADRClassifier(algorithm, validation=0.2, settings={"seed": 5}, device="cpu", **of_run).fit(x, y)
+    for predictor in (in_memory._predictor, fitted._predictor):
+        for name, value in predictor.model.state_dict().items():
+            names = (f"{kind}.{name}" for kind in ("average", "buffer", "ensemble"))
+            kept = next(stored[name] for name in names if name in stored)
+            assert torch.equal(value, kept), name
+    np.testing.assert_array_equal(in_memory.predict_proba(x), python.predict_proba(x))
+    np.testing.assert_array_equal(fitted.predict_proba(x), python.predict_proba(x))
 
 
 def test_a_plan_is_complete(data):

@@ -12,6 +12,7 @@ from torch import nn
 
 from cadr.config import CHOICES
 from cadr.data.pool import Pool, contents_hash
+from cadr.diagnosis.result import Diagnosis
 from cadr.errors import CadrError, ConfigError, DataError
 from cadr.inference.overwrite_guard import check_not_overwritten
 from cadr.report.examples import named, worth_labelling
@@ -34,6 +35,8 @@ from cadr.report.sections import (
     summaries,
 )
 from cadr.training import checkpoint
+from cadr.training.data_location import located
+from cadr.training.plan import Opened
 from cadr.training.prepare import fingerprint
 from cadr.utils.files import atomic_write
 from cadr.utils.optional_imports import optional_import
@@ -62,10 +65,12 @@ def write_report(
     device: str = "auto",
     rows: int = ROWS,
     to_label: Path | str | None = None,
+    diagnosis: Diagnosis | None = None,
 ) -> list[str]:
     """Write the report on `runs` to the file `out`; what had to be left out, or is to be known, comes back in words.
 
-    `pool` and `model` are for runs that were trained on a pool or a network of your own. At most `rows` unlabelled
+    `pool` and `model` are for runs that were trained on a pool or a network of your own; a `diagnosis` of these data
+    is not made again. At most `rows` unlabelled
     examples are looked at. Those that the model is least sure of, or the mean of several, are written to the table
     `to_label`.
     """
@@ -91,7 +96,7 @@ def write_report(
         path.parent.mkdir(parents=True, exist_ok=True)  # before the work, which would be lost if it cannot be
     looks, problems = _look_all(read, pool, model, device, rows)
     read = [r.at(looks[r.name].step, looks[r.name].evaluation) if r.name in looks else r for r in read]
-    page = render(_content(read, looks, problems, Path(out)))
+    page = render(_content(read, looks, problems, Path(out), diagnosis))
     with atomic_write(Path(out)) as new:
         new.write_text(page, encoding="utf-8")
     if to_label is None:
@@ -114,10 +119,10 @@ def _look_all(
 ) -> tuple[dict[str, Look], list[str]]:
     """By run name. A report without pictures is better than none: what cannot be opened again is said and left out."""
     looks: dict[str, Look] = {}
-    problems = []
+    problems, opened = [], Opened(pool)
     for run in runs:
         try:
-            looks[run.name] = look(run, pool, model, device, rows)
+            looks[run.name] = look(run, _pool(run, opened), model, device, rows)
         except (CadrError, OSError) as error:
             problems.append(
                 f"The data or the model of {run.name} could not be opened again, so that its labels and examples are "
@@ -126,9 +131,19 @@ def _look_all(
     return looks, problems
 
 
-def _content(runs: Sequence[Run], looks: dict[str, Look], problems: Sequence[str], out: Path) -> dict[str, Any]:
+def _pool(run: Run, opened: Opened) -> Pool | None:
+    """The data, which several runs may share; where they cannot be opened, `look` says what to do."""
+    try:
+        return opened.pool(located(run.config, run.path))
+    except (CadrError, OSError):
+        return None
+
+
+def _content(
+    runs: Sequence[Run], looks: dict[str, Look], problems: Sequence[str], out: Path, diagnosis: Diagnosis | None
+) -> dict[str, Any]:
     names = runs[0].class_names
-    groups = _labels(runs, looks)
+    groups = _labels(runs, looks, diagnosis)
     counts = {run.spec.labels for run in runs}
     classes = Classes(names, counts.pop() if len(counts) == 1 else None)
     known = [run for run in runs if run.is_benchmark or (run.name in looks and looks[run.name].truth_is_known)]
@@ -174,7 +189,7 @@ def _content(runs: Sequence[Run], looks: dict[str, Look], problems: Sequence[str
     }
 
 
-def _labels(runs: Sequence[Run], looks: dict[str, Look]) -> dict[str, Labels]:
+def _labels(runs: Sequence[Run], looks: dict[str, Look], diagnosis: Diagnosis | None) -> dict[str, Labels]:
     """By run name; runs on the same labels share one."""
     same: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
@@ -183,7 +198,7 @@ def _labels(runs: Sequence[Run], looks: dict[str, Look]) -> dict[str, Labels]:
     found = {}
     for group in same.values():
         of = ", ".join(run.name for run in group) if len(same) > 1 else ""
-        found.update(dict.fromkeys((run.name for run in group), labels_of(looks[group[0].name], group, of)))
+        found.update(dict.fromkeys((run.name for run in group), labels_of(looks[group[0].name], group, of, diagnosis)))
     return found
 
 

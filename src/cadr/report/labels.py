@@ -47,10 +47,10 @@ class Labels:
         return self.diagnosed and not (self.diagnosis is not None and self.diagnosis.weak)
 
 
-def labels_of(look: Look, runs: Sequence[Run], of: str) -> Labels:
+def labels_of(look: Look, runs: Sequence[Run], of: str, diagnosis: Diagnosis | None = None) -> Labels:
     """The diagnosis of the labels that `runs` were trained on, or that there can be none."""
     try:
-        diagnosis = diagnose(dataclasses.replace(look.pool, labels=look.labels))
+        diagnosis = diagnosis or diagnose(dataclasses.replace(look.pool, labels=look.labels))
     except DataError as error:
         return _undiagnosed(look, runs, of, clean(str(error)))
     names = runs[0].class_names

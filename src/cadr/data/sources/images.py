@@ -66,17 +66,18 @@ def decode_readable(paths: Sequence[Path], size: int | None = None) -> tuple[NDA
     check_size(size)
     if not paths:
         raise ImageError("there are no images to read")
-    example, shape = _example(paths, size)
+    at, example = _example(paths, size)
+    shape = (size or 1, size or 1, 3) if example is None else example.shape
     images = _room(len(paths), shape)
 
     def fill(i: int) -> ImageError | None:
         try:
-            image = decode(paths[i], size)
+            image = example if i == at and example is not None else decode(paths[i], size)
         except ImageError as error:
             return error
         if image.shape != shape:
             raise ImageError(
-                f"{shown(paths[i])} has {image.shape[1]}×{image.shape[0]} pixels, {shown(example)} has "
+                f"{shown(paths[i])} has {image.shape[1]}×{image.shape[0]} pixels, {shown(paths[at])} has "
                 f"{shape[1]}×{shape[0]}; choose one size for all with --image-size"
             )
         images[i] = image
@@ -101,14 +102,12 @@ def _each(fill: Callable[[int], ImageError | None], n: int) -> list[ImageError |
     return list(counted(map(fill, range(n)), n, "images read"))  # one after another where no thread may be had
 
 
-def _example(paths: Sequence[Path], size: int | None) -> tuple[Path, tuple[int, ...]]:
-    """An image that can be read, and the shape that all should have."""
-    for path in paths if size is None else ():
-        try:
-            return path, decode(path).shape
-        except ImageError:
-            continue  # all that cannot be read are named together
-    return paths[0], (size or 1, size or 1, 3)
+def _example(paths: Sequence[Path], size: int | None) -> tuple[int, NDArray[np.uint8] | None]:
+    """The first image that can be read, whose shape all should have; none is needed where the size is known."""
+    for i, path in enumerate(paths if size is None else ()):
+        with suppress(ImageError):  # all that cannot be read are named together
+            return i, decode(path)
+    return 0, None
 
 
 def check_readable(unreadable: Unreadable, total: int) -> None:
