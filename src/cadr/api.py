@@ -28,7 +28,7 @@ from torch import nn
 
 from cadr.config import Config, Source, name_of
 from cadr.data.pool import MISSING, Pool
-from cadr.data.raw import embed_pool, raw_of
+from cadr.data.raw import check_not_raw, embed_pool, raw_of
 from cadr.data.sources.arrays import as_examples, check_apart, examples_array, frame_features, is_frame, open_frame
 from cadr.data.sources.base import Options
 from cadr.data.sources.registry import open_blocks
@@ -282,6 +282,7 @@ def _open(data: Any, y: Any, settings: dict[str, Any]) -> tuple[Pool | None, NDA
     if pretrained is not None:
         (examples,), embedded = embed_pool(pretrained, raw_of("X", data))
     else:
+        check_not_raw("X", data)
         examples = examples_array("X", data)
         check_apart("X", examples)
     known, values = known_labels(y, len(examples))

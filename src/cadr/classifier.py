@@ -24,8 +24,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from cadr.data.pool import MISSING, Pool
-from cadr.data.sources.arrays import as_examples, columns_of, frame_features, is_frame, merging
+from cadr.data.raw import Embedded, check_not_raw, embed_pool, raw_of
+from cadr.data.sources.arrays import as_examples, columns_of, frame_embedded, is_frame, merging
 from cadr.diagnosis.contradictions import outside
+from cadr.embedding.registry import Pretrained
 from cadr.errors import CadrWarning, ConfigError, DataError
 from cadr.inference.population import ESTIMATED, estimated_shift, shift_to
 from cadr.inference.predictor import Predictor
@@ -50,6 +52,9 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     only −1 and blanks are spread evenly over scikit-learn's folds. Columns of pandas keep their kind: whole numbers
     with gaps (Int64, categories) are whole numbers in `classes_`. What is left None is chosen by the data. Scorers
     other than `score` need `cadr.on_labelled`. A fitted model has `report`, `export` and `save`.
+
+    With `features`, the name of a pretrained model as for `cadr train --features`, rows are pictures (paths, images of
+    Pillow, uint8 arrays of any size) or texts, or a DataFrame with columns of texts among others.
 
     Parameters: `algorithm` is a method's name, `model` a network's; `steps`, `batch` (labelled rows a step), `ratio`
     (unlabelled rows for each) and `lr` are those of training; `validation` is the share of the labels that is held out
@@ -78,6 +83,7 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ratio: int | None = None,
         lr: float | None = None,
         validation: float = 0.0,
+        features: str | None = None,
         settings: dict[str, Any] | None = None,
         device: str = "auto",
         random_state: Any = None,
@@ -89,6 +95,7 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.ratio = ratio
         self.lr = lr
         self.validation = validation
+        self.features = features
         self.settings = settings
         self.device = device
         self.random_state = random_state
@@ -97,7 +104,7 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Learn from rows with and without labels."""
         if y is None:
             raise ValueError("This CADRClassifier estimator requires y to be passed, but the target y is None.")
-        X = self._examples(X, reset=True)
+        X, embedded = self._examples(X, reset=True)
         labels = np.full(len(X), MISSING, dtype=np.int64)
         known, values = known_labels(y, len(X))
         check_classification_targets(values)
@@ -108,7 +115,7 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "(−1 stands for a missing label)"
             )
         names = tuple(str(name) for name in self.classes_)
-        pool = self._pool(X, labels)
+        pool = self._pool(X, labels, embedded)
         with tempfile.TemporaryDirectory(prefix="cadr-") as out:
             planned = self._plan(pool)
             records = list(train(planned.config, out, pool))
@@ -140,7 +147,7 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         numbers in the order of `classes_`, a mapping from some or all classes, or "estimated" from the rows themselves.
         """
         check_is_fitted(self)
-        probabilities = self._probabilities(self._examples(X, reset=False))
+        probabilities = self._probabilities(self._examples(X, reset=False)[0])
         if prior is None:
             return probabilities
         if isinstance(prior, str) and prior == ESTIMATED:
@@ -196,16 +203,18 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise DataError("y holds labels that the model was not fitted to; give the y that it was")
         labels = np.full(len(known), MISSING, dtype=np.int64)
         labels[known] = np.searchsorted(self.classes_, values)
-        pool = self._pool(self._examples(X, reset=False), labels)
+        X, embedded = self._examples(X, reset=False)
+        pool = self._pool(X, labels, embedded)
         with tempfile.TemporaryDirectory(prefix="cadr-") as out:
             return write_report([self.save(Path(out) / "model")], path, pool=pool, device=self.device)
 
-    def _pool(self, examples: NDArray[Any], labels: NDArray[np.int64]) -> Pool:
+    def _pool(self, examples: NDArray[Any], labels: NDArray[np.int64], embedded: Embedded | None) -> Pool:
         names = tuple(str(name) for name in self.classes_)
         if self._columns is None:
-            return Pool(examples, labels, names, "X")
+            return Pool(examples, labels, names, "X", embedded=embedded)
         features = tuple(feature for column in self._columns for feature in column.features)
-        return Pool(examples, labels, names, "X", feature_names=features, columns=self._columns)
+        columns = self._columns
+        return Pool(examples, labels, names, "X", feature_names=features, columns=columns, embedded=embedded)
 
     def _doubts(self, planned: Plan, shares: NDArray[np.float64]) -> Iterator[str]:
         """Reasons not to rely on the model, whose predicted `shares` are those of the rows without a label."""
@@ -222,7 +231,7 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _plan(self, pool: Pool) -> Plan:
         """The run: with no folder to look into, ten evaluations and the last checkpoint are enough."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        named = {name: getattr(self, name) for name in ("model", "steps", "batch", "ratio", "lr")}
+        named = {name: getattr(self, name) for name in ("model", "steps", "batch", "ratio", "lr", "features")}
         settings = {
             "evaluations": 10,
             "checkpoint_seconds": 1e9,
@@ -236,17 +245,38 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         return plan(settings, pool, complete_labels=True)
 
-    def _examples(self, X: Any, reset: bool) -> NDArray[Any]:
-        """float32 (n, d) or uint8 (n, h, w, 3), checked as scikit-learn checks."""
-        least = 2 if reset else 1
+    def _examples(self, X: Any, reset: bool) -> tuple[NDArray[Any], Embedded | None]:
+        """float32 (n, d) or uint8 (n, h, w, 3), checked as scikit-learn checks, and how texts or pictures became so."""
+        pretrained = self._pretrained(reset)
         if reset:
             self._offset: NDArray[np.float64] | None = None
-            self._columns = columns_of("X", X) if is_frame(X) else None
+            text_column = (self.settings or {}).get("text_column")
+            self._columns = columns_of("X", X, pretrained, text_column) if is_frame(X) else None
+            if pretrained is not None and is_frame(X) and not any(c.texts for c in self._columns or ()):
+                raise DataError(
+                    f"features={self.features!r} is for pictures and texts, and X has neither; leave it out"
+                )
         if self._columns is not None:
             if not is_frame(X):
                 raise DataError("X should be a DataFrame with the columns that the model was fitted to")
             validate_data(self, X, reset=reset, skip_check_array=True)
-            return frame_features("X", X, self._columns)
+            return frame_embedded("X", X, self._columns, pretrained)
+        if pretrained is not None:
+            (vectors,), embedded = embed_pool(pretrained, raw_of("X", X))
+            if reset:
+                self.n_features_in_ = vectors.shape[1]
+            return vectors, embedded
+        return self._checked(X, reset), None
+
+    def _pretrained(self, reset: bool) -> Pretrained | None:
+        """What turns pictures and texts into vectors."""
+        if self.features is None:
+            return None
+        return Pretrained.find(self.features, self.device) if reset else self._predictor.pretrained
+
+    def _checked(self, X: Any, reset: bool) -> NDArray[Any]:
+        least = 2 if reset else 1
+        check_not_raw("X", X)
         if getattr(X, "ndim", 2) == 4:
             X = check_array(X, dtype=None, allow_nd=True, ensure_min_samples=least)
             if reset:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
-from cadr.data.sources.images import ImageError, check_readable, decode
-from cadr.embedding.items import KEY, Modality, Vectors
+from cadr.data.sources.images import SUFFIXES, ImageError, check_readable, decode, pixels
+from cadr.embedding.items import EXAMPLES, KEY, Modality, Vectors
 from cadr.errors import CadrError, DataError
 from cadr.utils.text import reason, shown
 
@@ -49,9 +50,9 @@ class PictureFiles:
 
 @dataclass(frozen=True, eq=False)
 class Pictures:
-    """Pictures of one size in an array."""
+    """Pictures in memory, of one size in an array or of many in a tuple."""
 
-    array: NDArray[np.uint8]  # (n, h, w, 3)
+    array: NDArray[np.uint8] | tuple[NDArray[np.uint8], ...]  # of (h, w, 3)
     modality: Modality = "pictures"
 
     def __len__(self) -> int:
@@ -125,18 +126,52 @@ def embed_pool(pretrained: Pretrained, *parts: Raw) -> tuple[list[Vectors], Embe
 
 
 def raw_of(name: str, values: Any) -> Raw:
-    """What somebody holds in memory: pictures in a uint8 array, paths of pictures, or texts."""
-    if isinstance(values, np.ndarray) and values.dtype == np.uint8 and values.ndim == 4 and values.shape[-1] == 3:
+    """What somebody holds in memory: texts, or pictures as paths, as images of Pillow or as uint8 arrays.
+
+    Strings are texts, unless all of them end as the names of pictures do.
+    """
+    if isinstance(values, np.ndarray) and _is_pixels(values, 4):
         return Pictures(values)
-    each = list(values)
+    try:
+        each = list(values)
+    except TypeError:  # one value alone
+        each = []
     if each and all(isinstance(value, Path) for value in each):
         return PictureFiles(tuple(each))
     if each and all(isinstance(value, str) for value in each):
+        if all(map(_is_file, each)):
+            return PictureFiles(tuple(map(Path, each)))
         return Texts(tuple(map(str, each)))
+    if each and all(isinstance(value, Image.Image) for value in each):
+        return Pictures(tuple(pixels(f"{name}, row {row}", image) for row, image in enumerate(each)))
+    if each and all(_is_pixels(value, 3) for value in each):
+        return Pictures(tuple(each))
     raise DataError(
-        f"{name}: expected texts, paths (of type Path) of pictures, or uint8 pictures (n, height, width, 3), "
+        f"{name}: expected texts, or pictures as paths, as images of Pillow or as uint8 arrays (height, width, 3), "
         f"got {type(values).__name__} of {type(each[0]).__name__ if each else 'nothing'}"
     )
+
+
+def check_not_raw(name: str, values: Any) -> None:
+    """Refuse texts and pictures where no pretrained model is named for them."""
+    if hasattr(values, "columns") or getattr(values, "ndim", 1) != 1 or not hasattr(values, "__iter__"):
+        return
+    first = next(iter(values), None)
+    if not isinstance(first, str | Path | Image.Image):
+        return
+    what: Modality = "texts" if isinstance(first, str) and not _is_file(first) else "pictures"
+    raise DataError(
+        f"{name} holds {what}, which are learned from through a pretrained model: give features=NAME, such as "
+        f"{EXAMPLES[what]}"
+    )
+
+
+def _is_file(text: str) -> bool:
+    return text.lower().endswith(tuple(SUFFIXES))
+
+
+def _is_pixels(value: Any, axes: int) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype == np.uint8 and value.ndim == axes and value.shape[-1] == 3
 
 
 def _raise_first(failures: Sequence[tuple[int, CadrError]]) -> None:

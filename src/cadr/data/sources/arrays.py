@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cadr.data.pool import Pool, chunks
-from cadr.data.raw import Pictures, Texts, embed
+from cadr.data.raw import Embedded, Pictures, Texts, embed, embed_pool
 from cadr.data.sources.base import Block, Blocks, Options, PredictionDataError, Wanted, in_words
 from cadr.data.sources.columns import Column, encode
 from cadr.data.sources.images import resize_all
 from cadr.data.sources.labels import Names, encode_labels, label_text, names_of_numbers, names_of_texts, whole_numbers
 from cadr.data.sources.parsing import Cells, TableError, cells_as_texts, rows_from, values
 from cadr.data.sources.schema_inference import Rounding, Survey
-from cadr.data.sources.table import Part, places, table_pool
+from cadr.data.sources.table import Embedding, Part, embedded_in, places, table_pool
 from cadr.errors import DataError
 from cadr.utils.text import reason
 
@@ -245,10 +245,12 @@ def open_frame(frame: Any, options: Options) -> Pool:
     return table_pool(path, [header[i] for i in at.features], parts, options)
 
 
-def columns_of(name: str, frame: Any, features: Pretrained | None = None) -> tuple[Column, ...] | None:
+def columns_of(
+    name: str, frame: Any, features: Pretrained | None = None, text_column: str | None = None
+) -> tuple[Column, ...] | None:
     """What the columns hold; None if all are numbers without gaps, which need no encoding.
 
-    Columns of texts are learned from through the pretrained model of `features`.
+    Columns of texts are learned from through the pretrained model of `features`; `text_column` is one of them.
     """
     cells = [_cells(name, title, frame.iloc[:, i]) for i, title in enumerate(frame.columns)]
     if not any(isinstance(c, list) or c.dtype.kind == "M" or np.isnan(c).any() for c in cells):
@@ -257,7 +259,7 @@ def columns_of(name: str, frame: Any, features: Pretrained | None = None) -> tup
     for title, column in zip(frame.columns, cells, strict=True):
         survey = Survey(str(title), f"drop(columns={title!r})")
         survey.add(column, lambda row: f"{name}, row {row}")
-        of = survey.column(name, embeds=features is not None)
+        of = survey.column(name, embeds=features is not None, is_text=survey.name == text_column)
         if of.texts is not None and features is not None:
             of = replace(of, texts=embed(features, Texts(("",))).shape[1])
         found.append(of)
@@ -268,18 +270,29 @@ def frame_features(
     name: str, frame: Any, columns: Sequence[Column], features: Pretrained | None = None
 ) -> NDArray[np.float32]:
     """float32 (rows, features); the columns are those that were learned, in any order, among others or not."""
+    return frame_embedded(name, frame, columns, features)[0]
+
+
+def frame_embedded(
+    name: str, frame: Any, columns: Sequence[Column], features: Pretrained | None = None
+) -> tuple[NDArray[np.float32], Embedded | None]:
+    """The same, and how texts among the columns became vectors, if there are any."""
     titles = [str(title) for title in frame.columns]
-    found = []
+    found: list[NDArray[Any]] = []
+    vectors: dict[str, Embedding] = {}
     for column in columns:
         if titles.count(column.name) != 1:
             problem = "no column" if column.name not in titles else "more than one column"
             raise TableError(f"{name}: there is {problem} {column.name!r}, which the model was trained with")
         cells = _cells(name, column.name, frame.iloc[:, titles.index(column.name)])
         if column.texts is not None and features is not None:
-            found.append(embed(features, Texts(tuple(cells_as_texts(cells)))))
+            (embedded,), how = embed_pool(features, Texts(tuple(cells_as_texts(cells))))
+            vectors[column.name] = Embedding(embedded, how)
+            found.append(embedded)
         else:
             found.append(values(column, cells, lambda row: f"{name}, row {row}"))
-    return encode(columns, found, len(frame))
+    matrix = encode(columns, found, len(frame))
+    return matrix, embedded_in(columns, matrix, vectors)
 
 
 def _cells(name: str, title: Any, series: Any) -> Cells:

@@ -138,10 +138,7 @@ def decode(path: Path, size: int | None = None, least: int | None = None) -> NDA
                 )
             if size or least:  # JPEG alone can be decoded at a half, a quarter or an eighth of its size
                 image.draft(None, (DRAFT * (size or least or 1),) * 2)
-            image.load()
-            deep = image.mode == "I" and image.format != "TIFF"  # 16 bits, which Pillow keeps in 32
-            upright = ImageOps.exif_transpose(image)
-            return np.asarray(_resized(_rgb(path, upright, deep), size))
+            return np.asarray(_resized(_upright(path, image), size))
     except ImageError:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
@@ -158,6 +155,20 @@ def decode(path: Path, size: int | None = None, least: int | None = None) -> NDA
         raise ImageError(
             f"{shown(path)} cannot be decoded as an image ({_damage(path, error)}); {mend} or take it away"
         ) from error
+
+
+def pixels(name: str, image: Image.Image) -> NDArray[np.uint8]:
+    """An image that somebody has opened with Pillow, as it would be read from its file."""
+    try:
+        return np.asarray(_upright(Path(name), image))
+    except _DAMAGE as error:
+        raise ImageError(f"{name} cannot be decoded as an image ({reason(error)}); mend it or take it away") from error
+
+
+def _upright(path: Path, image: Image.Image) -> Image.Image:
+    image.load()
+    deep = image.mode == "I" and image.format != "TIFF"  # 16 bits, which Pillow keeps in 32
+    return _rgb(path, ImageOps.exif_transpose(image), deep)
 
 
 def _damage(path: Path, error: BaseException) -> str:

@@ -7,7 +7,7 @@ predict on, columns are found by name, in whatever order they come.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -91,7 +91,7 @@ def table_pool(path: Path, header: list[str], parts: Callable[[], Iterator[Part]
         columns = _survey(path, header, parts(), options)
         vectors, columns = _embedded(columns, parts(), options)
         matrix, texts, called = _read(columns, parts(), vectors=vectors)
-        embedded = _how(columns, matrix, vectors, options)
+        embedded = embedded_in(columns, matrix, vectors)
     if not texts or not columns:
         raise TableError(f"{path}: expected rows of features, found {len(texts)} rows and {len(columns)} features")
     features = tuple(feature for column in columns for feature in column.features)
@@ -168,11 +168,11 @@ def _embedded(
     return found, [replace(c, texts=found[c.name].vectors.shape[1]) if c.name in found else c for c in columns]
 
 
-def _how(
-    columns: list[Column], matrix: NDArray[np.float32], vectors: Mapping[str, Embedding], options: Options
+def embedded_in(
+    columns: Sequence[Column], matrix: NDArray[np.float32], vectors: Mapping[str, Embedding]
 ) -> Embedded | None:
-    """By the texts, and by the other columns as they are."""
-    if not vectors or options.features is None:
+    """How it was done, by the texts, and by the other columns as they are; None of a table without texts."""
+    if not vectors:
         return None
     others = np.concatenate([[column.texts is None] * len(column.features) for column in columns]).astype(bool)
     contents = [contents_hash(matrix[:, others]), *(each.how.contents for each in vectors.values())]
