@@ -111,7 +111,7 @@ def run_stopped(out: Path) -> None:
 def run_exchanged(out: Path) -> None:
     """What a few steps would hardly ever find is told: so that the exchange itself is in a digest."""
     outputs = torch.tensor([1, 0, *range(2, 10)])
-    with mock.patch("cadr.training.class_swap.exchanged", return_value=(outputs, [(0, 1)])):
+    with mock.patch("cadr.training.phases.class_swap.exchanged", return_value=(outputs, [(0, 1)])):
         run(EXCHANGED, out)
 
 

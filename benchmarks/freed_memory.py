@@ -32,7 +32,7 @@ from cadr.estimate.calibration import uncalibrated
 from cadr.inference.predictor import Predictor
 from cadr.models import MLP, ConvNet
 from cadr.optim import SGD
-from cadr.training.device_data import Inputs
+from cadr.training.feed import Inputs
 from cadr.training.signature import InputSpec
 from cadr.training.step import Step
 from cadr.utils.memory import freed_memory_kept

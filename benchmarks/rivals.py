@@ -34,7 +34,8 @@ from cadr.config import Config
 from cadr.data import open_data
 from cadr.data.split import apply, make_split
 from cadr.training.auxiliary_head import widen
-from cadr.training.device_data import Inputs
+from cadr.training.feed import Inputs
+from cadr.training.phases import step_phases
 from cadr.training.plan import input_shape
 from cadr.training.prepare import build_model
 from cadr.training.step import Step
@@ -184,7 +185,9 @@ def cost(rows: Sequence[Row], steps: int = 10, rounds: int = 15) -> dict[str, di
         inputs = Inputs.of(seen, torch.device("cpu"))
         model = build_model(made, seen.num_classes, input_shape(seen))
         widen(model, seen.num_classes, made.algorithm.auxiliary, SEEDS[0])
-        running[row.label] = Step(model, made.algorithm, made.views, inputs, made.optimiser, made.training, steps)
+        parts = (model, made.algorithm, made.views, inputs, made.optimiser, made.training, steps)
+        phases = step_phases(made.algorithm, made.views, made.training.steps)
+        running[row.label] = Step(*parts, phases=phases)
     passed = {label: examples_passed(step) for label, step in running.items()}
     spent: dict[str, list[float]] = {label: [] for label in running}
     for _ in range(rounds + 1):
@@ -204,7 +207,7 @@ def examples_passed(step: Step) -> float:
         nonlocal count
         count += len(inputs[0])
 
-    handle = step.model.register_forward_pre_hook(add)
+    handle = step.state.model.register_forward_pre_hook(add)
     step.advance(1)
     handle.remove()
     return count

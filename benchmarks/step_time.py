@@ -27,7 +27,7 @@ from cadr.config import Training
 from cadr.data.pool import Pool
 from cadr.models import WideResNet28
 from cadr.optim import SGD
-from cadr.training.device_data import Inputs
+from cadr.training.feed import Inputs
 from cadr.training.step import Step
 
 STEPS = 100
@@ -96,11 +96,11 @@ def eager(inputs: Inputs, algorithm: str, tf32: bool, tried: bool) -> dict[str, 
     algorithms before it chooses, as many tell it to.
     """
     step = make_step(inputs, algorithm, precision="fp32", compile="none")
-    step.model.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
-    step.model.register_forward_pre_hook(lambda _model, inputs: (inputs[0].contiguous(),))
+    step.state.model.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+    step.state.model.register_forward_pre_hook(lambda _model, inputs: (inputs[0].contiguous(),))
     torch.backends.cudnn.allow_tf32, torch.backends.cudnn.benchmark = tf32, tried
     torch.backends.cuda.matmul.allow_tf32 = False
-    step.rows.upload(0, STEPS)
+    step.feed.rows.upload(0, STEPS)
     for _ in range(5):
         step.compute()
     torch.cuda.synchronize()
@@ -110,27 +110,27 @@ def eager(inputs: Inputs, algorithm: str, tf32: bool, tried: bool) -> dict[str, 
 def shares(step: Step) -> dict[str, float]:
     """Parts of a step measured alone; in the step itself, augmentation and bookkeeping run beside the network."""
     step.start(STEPS)
-    batch = step._make_batch(step.step)
+    batch = step.feed.batch(step.state.step)
     x = torch.cat((batch.labelled, batch.weak, batch.strong))
     weight = torch.randn(IMAGES, step.inputs.num_classes, device=x.device)
 
     def network() -> None:
-        torch.autograd.grad((step.network(x) * weight).sum(), step.parameters)
+        torch.autograd.grad((step.network(x) * weight).sum(), step.state.parameters)
 
     def learning() -> None:
         terms = torch.stack(list(step.loss(batch).terms.values()))
-        torch.autograd.grad(terms.sum(), step.parameters, materialize_grads=True)
+        torch.autograd.grad(terms.sum(), step.state.parameters, materialize_grads=True)
 
     output = step.loss(batch)
     terms = torch.stack([term.detach() for term in output.terms.values()])
     output = output._replace(terms={}, state={k: v.detach() for k, v in output.state.items()})
-    before = {name: tensor.clone() for name, tensor in step.tensors().items()}
-    parts = {"augmentation": captured_ms(lambda: step._make_batch(step.step)), "network": captured_ms(network)}
+    before = {name: tensor.clone() for name, tensor in step.state.tensors().items()}
+    parts = {"augmentation": captured_ms(lambda: step.feed.batch(step.state.step)), "network": captured_ms(network)}
     parts["losses"] = captured_ms(learning) - parts["network"]
     with torch.no_grad():
         parts["bookkeeping"] = captured_ms(lambda: step.note(batch.index, terms, output))
-        parts["optimiser"] = captured_ms(lambda: step.move(step.factor(step.step), output))
-    step.load(before)
+        parts["optimiser"] = captured_ms(lambda: step.move(step.factor(step.state.step), output))
+    step.state.load(before)
     return parts
 
 

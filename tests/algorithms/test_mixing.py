@@ -12,7 +12,7 @@ from cadr.algorithms import Batch, Facts, MixMatch, PiModel, ReMixMatch, Supervi
 from cadr.algorithms.mixing import mixup
 from cadr.algorithms.remixmatch import turn
 from cadr.errors import ConfigError
-from cadr.training.batch_norm_control import Network
+from cadr.training.network import Network
 from cadr.utils import random_numbers
 from tests.algorithms import toy
 from tests.functional.problems import close

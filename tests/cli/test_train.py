@@ -252,7 +252,9 @@ def test_a_stopped_run_that_is_no_longer_finite_does_not_claim_to_be_saved(tmp_p
         if step.done == 20:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr("cadr.training.step.Step._refresh", interrupted)  # between two steps, far from any record
+    monkeypatch.setattr(
+        "cadr.training.state.TrainingState.follow", interrupted
+    )  # between two steps, far from any record
     out = tmp_path / "run"
     assert main([*DIGITS, "--out", str(out), "--lr", "1e30", "--steps", "1000", "--log-every", "500"]) == 2
     output, error = capsys.readouterr()

@@ -21,8 +21,9 @@ from cadr.kernels import wide_resnet
 from cadr.models import WideResNet28
 from cadr.optim import SGD, Muon
 from cadr.training.auxiliary_head import widen
-from cadr.training.device_data import Inputs
-from cadr.training.self_training import Generations
+from cadr.training.feed import Inputs
+from cadr.training.phases import step_phases
+from cadr.training.phases.self_training import Generations
 from cadr.training.step import Step
 from tests.training.test_step import images, network
 
@@ -46,12 +47,21 @@ def test_a_captured_step_is_the_step(name, compiled, optimiser):
         training = Training(steps=12, batch=4, ratio=3, seed=5, precision="fp32", compile=how)
         inputs = Inputs.of(images(), torch.device(device))
         model = widen(network(), 3, algorithm.auxiliary, 5)
-        step = Step(model, algorithm, ImageViews(), inputs, optimiser, training, longest=7)
+        step = Step(
+            model,
+            algorithm,
+            ImageViews(),
+            inputs,
+            optimiser,
+            training,
+            7,
+            phases=step_phases(algorithm, ImageViews(), 12),
+        )
         step.advance(5)
         step.advance(7)
         assert step.graph is not None or device == "cpu"
         # By name: on a GPU the kernels lie in memory with the channels last.
-        results.append({name: t.cpu() for name, t in step.tensors().items() if t.is_floating_point()})
+        results.append({name: t.cpu() for name, t in step.state.tensors().items() if t.is_floating_point()})
     torch.testing.assert_close(*results, rtol=1e-3, atol=1e-4)
 
 
@@ -80,7 +90,7 @@ def test_any_gpu_will_do():
             inputs, training = Inputs.of(images(), torch.device(device)), Training(steps=12, batch=4, ratio=3, seed=5)
             step = Step(network(), ALGORITHMS["cadr"](), ImageViews(), inputs, SGD(), training, longest=7)
             step.advance(5)
-            results.append({name: t.cpu() for name, t in step.tensors().items() if t.is_floating_point()})
+            results.append({name: t.cpu() for name, t in step.state.tensors().items() if t.is_floating_point()})
     finally:
         torch.cuda.set_device(0)
     torch.testing.assert_close(*results, rtol=1e-3, atol=1e-4)
@@ -113,20 +123,20 @@ def trained(algorithm, model, inputs, precision, *, captured):
     generations, sums = Generations(algorithm, training.steps, inputs, model), []
     while True:
         parts = (model, algorithm, ImageViews(), generations.inputs(), SGD(), training)
-        step = Step(*parts, longest=3, generation=generations.current)
+        step = Step(*parts, 3, generations.current, step_phases(algorithm, ImageViews(), training.steps))
         step.captures = captured and step.on_gpu
         if captured and not step.on_gpu:  # the same computation, one launch after another
             step.start(1)
-            step.ready, step.compute = step._make_batch(step.step), step.compute_ahead  # type: ignore[method-assign]
+            step.ready, step.compute = step.feed.batch(step.state.step), step.compute_ahead  # type: ignore[method-assign]
         while step.done < generations.current.stop:
             step.advance(min(3, generations.current.stop - step.done))
-            values, _, finite = step.read()
+            values, _, finite = step.state.read(len(step.term_names))
             assert finite
             sums.append(values)
         assert (step.graph is not None) == step.captures
         if step.done == training.steps:
-            return {name: t.cpu() for name, t in step.tensors().items() if t.is_floating_point()}, np.array(sums)
-        generations.advance(step.average_model, step.half)
+            return {name: t.cpu() for name, t in step.state.tensors().items() if t.is_floating_point()}, np.array(sums)
+        generations.advance(step.state.average_model, step.half)
 
 
 def apart(algorithm, model, inputs, precision):

@@ -18,9 +18,10 @@ from cadr.errors import ConfigError
 from cadr.models import MLP
 from cadr.optim import SGD
 from cadr.training import train
-from cadr.training.class_swap import Renaming, rename
-from cadr.training.device_data import Inputs
-from cadr.training.self_training import Generations
+from cadr.training.feed import Inputs
+from cadr.training.phases import phases_of
+from cadr.training.phases.class_swap import Renaming, rename
+from cadr.training.phases.self_training import Generations
 from cadr.training.step import Step
 from tests.training import tiny
 
@@ -44,12 +45,11 @@ def trained(steps: int = 60, device: torch.device = CPU) -> tuple[Step, Renaming
 
 def test_names_are_looked_at_after_each_quarter_but_the_last():
     _, renaming = trained(steps=1)
-    assert renaming.points == {15, 30, 45}
+    assert renaming.stops == {15, 30, 45}
+    model, inputs = MLP((8,)).build(3, (4,)), Inputs.of(tiny.pool(), CPU)
     few = dataclasses.replace(config(), training=Training(steps=2, renaming=True))
-    assert Renaming(few, Inputs.of(tiny.pool(), CPU), ("a", "b", "c"), MLP((8,)).build(3, (4,))).points == {1}
-    assert (
-        Renaming(tiny.config(), Inputs.of(tiny.pool(), CPU), ("a", "b", "c"), MLP((8,)).build(3, (4,))).points == set()
-    )
+    assert Renaming(few, inputs, ("a", "b", "c"), model).stops == {1}
+    assert phases_of(tiny.config(), inputs, ("a", "b", "c"), model) == []
 
 
 def test_who_is_asked(monkeypatch):
@@ -58,14 +58,14 @@ def test_who_is_asked(monkeypatch):
     model = MLP((8, 8)).build(3, (4,))
 
     def asked(seed: int) -> tuple[list[int], list[int]]:
-        found = Renaming(config(seed=seed), inputs, ("a", "b", "c"), model)
+        found = Renaming(config(seed=seed), inputs, ("a", "b", "c"), model).asked
         return found.seen.tolist(), found.others.tolist()
 
     seen, others = asked(3)
     assert sorted(seen) == list(range(18))
     assert sorted(others) == list(range(18, 60))
-    monkeypatch.setattr("cadr.training.class_swap._MOST_SEEN", 2)
-    monkeypatch.setattr("cadr.training.class_swap._MOST_OTHERS", 30)
+    monkeypatch.setattr("cadr.training.phases.class_swap._MOST_SEEN", 2)
+    monkeypatch.setattr("cadr.training.phases.class_swap._MOST_OTHERS", 30)
     seen, others = asked(3)
     assert sorted(row % 3 for row in seen) == [0, 0, 1, 1, 2, 2]
     assert len(set(others)) == 30
@@ -82,7 +82,7 @@ def test_a_result_says_whether_names_were_looked_at(tmp_path):
 
 
 def test_names_are_looked_at_though_nothing_else_is_due_then(tmp_path, monkeypatch):
-    monkeypatch.setattr("cadr.training.class_swap.exchanged", swapped)
+    monkeypatch.setattr("cadr.training.phases.class_swap.exchanged", swapped)
     records = list(train(config(log_every=100, evaluations=1), tmp_path, pool=tiny.pool()))
     assert [record["step"] for record in records if record["kind"] == "renaming"] == [15, 30, 45]
 
@@ -90,28 +90,28 @@ def test_names_are_looked_at_though_nothing_else_is_due_then(tmp_path, monkeypat
 def test_renamed_outputs_are_the_old_ones_under_new_names():
     step, _ = trained()
     x = step.inputs.examples
-    before = [model.eval()(x).detach() for model in (step.model, step.average_model)]
-    prior, velocity = step.state["prior"].clone(), step.velocity.clone()
-    reported, thresholds = step.prior.clone(), step.thresholds.clone()
+    before = [model.eval()(x).detach() for model in (step.state.model, step.state.average_model)]
+    prior, velocity = step.state.method["prior"].clone(), step.state.velocity.clone()
+    reported, thresholds = step.state.prior.clone(), step.state.thresholds.clone()
     rename(step, torch.tensor([0, 2, 1]))
-    for model, old in zip((step.model, step.average_model), before, strict=True):
+    for model, old in zip((step.state.model, step.state.average_model), before, strict=True):
         torch.testing.assert_close(model.eval()(x), old[:, [0, 2, 1]])
-    assert step.state["prior"].tolist() == prior[[0, 2, 1]].tolist()
-    assert step.prior.tolist() == reported[[0, 2, 1]].tolist() != reported.tolist()
-    assert step.thresholds.tolist() == thresholds[[0, 2, 1]].tolist() != thresholds.tolist()
-    assert sorted(step.velocity.tolist()) == sorted(velocity.tolist())
-    assert not torch.equal(step.velocity, velocity)
+    assert step.state.method["prior"].tolist() == prior[[0, 2, 1]].tolist()
+    assert step.state.prior.tolist() == reported[[0, 2, 1]].tolist() != reported.tolist()
+    assert step.state.thresholds.tolist() == thresholds[[0, 2, 1]].tolist() != thresholds.tolist()
+    assert sorted(step.state.velocity.tolist()) == sorted(velocity.tolist())
+    assert not torch.equal(step.state.velocity, velocity)
     rename(step, torch.tensor([0, 2, 1]))
-    assert torch.equal(step.velocity, velocity)
+    assert torch.equal(step.state.velocity, velocity)
 
 
 @pytest.mark.parametrize("names", [(0, 2, 1), (1, 0, 2), (1, 2, 0)])
 def test_exchanged_names_are_found_and_put_right(names):
     step, renaming = trained(steps=45)
-    before = {name: tensor.clone() for name, tensor in step.tensors().items()}
+    before = {name: tensor.clone() for name, tensor in step.state.tensors().items()}
     rename(step, torch.tensor(names))
-    (record,) = renaming.apply(step)
-    after = step.tensors()
+    (record,) = renaming.at_stop(step)
+    after = step.state.tensors()
     assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
     assert record["kind"] == "renaming"
     assert record["step"] == 45
@@ -127,22 +127,22 @@ def test_a_captured_step_goes_on_with_the_new_names():
     step, renaming = trained(steps=45, device=torch.device("cuda"))
     assert step.graph is not None
     rename(step, torch.tensor([0, 2, 1]))
-    before = step.weights.clone()
-    assert len(renaming.apply(step)) == 1
-    assert not torch.equal(step.weights, before)
+    before = step.state.weights.clone()
+    assert len(renaming.at_stop(step)) == 1
+    assert not torch.equal(step.state.weights, before)
     step.advance(1)
-    assert renaming.apply(step) == []
-    logits = step.average_model(step.inputs.examples)
+    assert renaming.at_stop(step) == []
+    logits = step.state.average_model(step.inputs.examples)
     known = step.inputs.truth >= 0
     assert (logits.argmax(1) == step.inputs.truth)[known].float().mean() > 0.8
 
 
 def test_right_names_and_other_steps_are_left_alone():
     step, renaming = trained(steps=45)
-    assert renaming.apply(step) == []
+    assert renaming.at_stop(step) == []
     step.advance(1)
     rename(step, torch.tensor([0, 2, 1]))
-    assert renaming.apply(step) == []
+    assert renaming.at_stop(step) == []
 
 
 def test_labels_alone_surround_nothing():
@@ -150,7 +150,7 @@ def test_labels_alone_surround_nothing():
     pool = dataclasses.replace(pool, stream=torch.arange(18).numpy())
     inputs = Inputs.of(pool, CPU)
     step, _ = trained(steps=45)
-    assert Renaming(settings, inputs, pool.class_names, settings.model.build(3, (4,))).apply(step) == []
+    assert Renaming(settings, inputs, pool.class_names, settings.model.build(3, (4,))).at_stop(step) == []
 
 
 def test_a_run_whose_names_are_right_is_the_same_with_it(tmp_path):
@@ -165,7 +165,7 @@ def swapped(fit, labels):
 
 
 def test_a_kill_on_either_side_of_a_renaming_changes_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr("cadr.training.class_swap.exchanged", swapped)
+    monkeypatch.setattr("cadr.training.phases.class_swap.exchanged", swapped)
     tiny.finish(config(), tmp_path / "whole")
     expected = tiny.tensors(tmp_path / "whole")
     for end in (14, 15, 16):
@@ -196,13 +196,13 @@ def test_methods_that_know_more_of_the_classes_refuse(name, tmp_path):
     assert Generations(algorithm, 60, inputs, model).stops == {60}
     training = Training(steps=60, batch=8, ratio=2, seed=3)
     step = Step(model, algorithm, FeatureViews(), inputs, SGD(lr=0.1), training, longest=60)
-    before = {name: tensor.clone() for name, tensor in step.state.items()}
+    before = {name: tensor.clone() for name, tensor in step.state.method.items()}
     step.advance(5)
-    changed = {n for n, tensor in step.state.items() if not torch.equal(tensor, before[n])}
-    assert {n for n in changed if step.state[n].shape} == {*algorithm.renamed}
-    kept = {name: tensor.clone() for name, tensor in step.state.items()}
+    changed = {n for n, tensor in step.state.method.items() if not torch.equal(tensor, before[n])}
+    assert {n for n in changed if step.state.method[n].shape} == {*algorithm.renamed}
+    kept = {name: tensor.clone() for name, tensor in step.state.method.items()}
     rename(step, torch.tensor([1, 2, 0]))
-    for name, tensor in step.state.items():
+    for name, tensor in step.state.method.items():
         assert torch.equal(tensor, kept[name][[1, 2, 0]] if name in algorithm.renamed else kept[name])
 
 

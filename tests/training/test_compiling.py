@@ -5,7 +5,7 @@ import torch
 
 from cadr.errors import ConfigError
 from cadr.training import train
-from cadr.training.compiling import explained
+from cadr.training.capture import explained
 from tests.training import tiny
 
 

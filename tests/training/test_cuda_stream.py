@@ -9,7 +9,7 @@ from cadr.config import Training
 from cadr.kernels.cuda_stream import SideStream
 from cadr.optim import SGD
 from cadr.training.auxiliary_head import widen
-from cadr.training.device_data import Inputs
+from cadr.training.feed import Inputs
 from cadr.training.step import Step
 from tests.streams import Streams
 from tests.training.test_step import CPU, images, network
@@ -20,7 +20,7 @@ def ahead(name):
     model = widen(network(), 3, algorithm.auxiliary, 5)
     step = Step(model, algorithm, ImageViews(), Inputs.of(images(), CPU), SGD(), training, longest=3)
     step.start(3)
-    step.ready = step._make_batch(step.step)
+    step.ready = step.feed.batch(step.state.step)
     return step
 
 

@@ -7,7 +7,7 @@ import pytest
 from cadr.algorithms import CADR
 from cadr.cli.main import main
 from cadr.config import Config, Source
-from cadr.training.data_location import located
+from cadr.training.run_folder import located
 from tests.report.own_runs import TINY, write_csv
 
 ROWS = [[0.37 * i, float(i % 3), "yes" if i % 2 else "no" if i < 20 else ""] for i in range(30)]

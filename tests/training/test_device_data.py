@@ -6,7 +6,7 @@ import torch
 
 from cadr.data.pool import Pool
 from cadr.data.sources.columns import RARE
-from cadr.training.device_data import Inputs
+from cadr.training.feed import Inputs
 
 N = 10_000
 

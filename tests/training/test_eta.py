@@ -2,7 +2,7 @@
 
 import pytest
 
-from cadr.training.eta import seconds_left
+from cadr.training.clock import seconds_left
 
 
 class Steps:

@@ -19,7 +19,7 @@ from cadr.inference import evaluate_run
 from cadr.inference.predictor import Predictor
 from cadr.optim import SGD
 from cadr.training import result, train
-from cadr.training.schedule import evaluation_points, stopping_points
+from cadr.training.record import evaluation_points, stopping_points
 from tests.training import tiny
 
 CONTRACT = {

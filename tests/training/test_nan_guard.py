@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from cadr.errors import TrainingError
 from cadr.training import checkpoint
-from cadr.training.nan_guard import check_record
+from cadr.training.recovery import check_record
 from tests.training import tiny
 from tests.training.test_resume import Interrupting
 from tests.training.test_saving import saved

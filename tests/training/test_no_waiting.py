@@ -15,7 +15,7 @@ from cadr.augment import ImageViews
 from cadr.config import Training
 from cadr.optim import SGD
 from cadr.training.auxiliary_head import widen
-from cadr.training.device_data import Inputs
+from cadr.training.feed import Inputs
 from cadr.training.step import Step
 from tests.training.test_step import images, network
 
@@ -46,8 +46,8 @@ def watched(name):
     model = widen(network(), 3, algorithm.auxiliary, 5)
     step = Step(model, algorithm, ImageViews(), Inputs.of(images(), torch.device("cpu")), SGD(), training, 7)
     step.start(7)
-    batch = step._make_batch(step.step)
-    step._make_batch = lambda step: batch  # type: ignore[method-assign]
+    batch = step.feed.batch(step.state.step)
+    step.feed.batch = lambda step: batch  # type: ignore[method-assign]
     with Watch() as watch:
         step.compute()
     return watch.seen

@@ -18,7 +18,7 @@ from cadr.config import Training
 from cadr.optim import SGD
 from cadr.data.pool import Pool
 from cadr.models import WideResNet28
-from cadr.training.device_data import Inputs
+from cadr.training.feed import Inputs
 from cadr.training.step import Step
 from cadr.augment import ImageViews
 
@@ -29,7 +29,7 @@ model = WideResNet28().build(3, (3, 32, 32))
 training = Training(steps=40, batch=64, ratio=7, seed=5, compile="none")
 step = Step(model, CADR(), ImageViews(), Inputs.of(pool, torch.device("cuda")), SGD(), training, longest=40)
 step.advance(40)
-print(hashlib.sha256(step.weights.detach().cpu().numpy().tobytes()).hexdigest())
+print(hashlib.sha256(step.state.weights.detach().cpu().numpy().tobytes()).hexdigest())
 """
 
 

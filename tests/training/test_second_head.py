@@ -23,7 +23,7 @@ from cadr.models import MLP, ConvNet
 from cadr.optim import SGD
 from cadr.training import train
 from cadr.training.auxiliary_head import widen
-from cadr.training.batch_norm_control import Network
+from cadr.training.network import Network
 from tests.training import tiny
 
 

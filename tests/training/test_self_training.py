@@ -20,8 +20,8 @@ from cadr.errors import CheckpointError, ConfigError
 from cadr.models import MLP
 from cadr.optim import SGD
 from cadr.training import checkpoint, train
-from cadr.training.device_data import Inputs
-from cadr.training.self_training import Generations, share_out
+from cadr.training.feed import Inputs
+from cadr.training.phases.self_training import Generations, share_out
 from tests.training import tiny
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -19,10 +19,9 @@ from cadr.data.shuffle import LABELLED, UNLABELLED, balanced_indices, indices
 from cadr.models import normalised
 from cadr.optim import SGD
 from cadr.training.auxiliary_head import widen
-from cadr.training.batch_norm_control import Network
-from cadr.training.device_data import Inputs
-from cadr.training.row_table import Rows
-from cadr.training.self_training import Generation
+from cadr.training.feed import Inputs, Rows
+from cadr.training.network import Network
+from cadr.training.phases import Generation, step_phases
 from cadr.training.step import Step
 from cadr.utils import random_numbers
 from tests.training import tiny
@@ -55,7 +54,16 @@ def test_step_equals_a_plain_loop(name):
     options = SGD(lr=0.2, sgd_momentum=0.8, weight_decay=0.1, ema=0.7)
     training = Training(steps=12, batch=4, ratio=3, seed=5)
     inputs = Inputs.of(pool, CPU)
-    step = Step(widen(network(), 3, algorithm.auxiliary, 5), algorithm, views, inputs, options, training, longest=7)
+    step = Step(
+        widen(network(), 3, algorithm.auxiliary, 5),
+        algorithm,
+        views,
+        inputs,
+        options,
+        training,
+        longest=7,
+        phases=step_phases(algorithm, views, 12),
+    )
     step.advance(5)
     step.advance(7)
 
@@ -97,7 +105,7 @@ def test_step_equals_a_plain_loop(name):
             for old, new in zip(average.parameters(), model.parameters(), strict=True):
                 old.mul_(0.7).add_(0.3 * new)
 
-    named = step.tensors()
+    named = step.state.tensors()
     apart = {key: "training." if ".auxiliary_" in key else "" for key, _ in model.named_parameters()}
     for key, value in model.named_parameters():
         torch.testing.assert_close(named[f"{apart[key]}weight.{key}"], value.data, rtol=1e-4, atol=1e-6)
@@ -106,7 +114,7 @@ def test_step_equals_a_plain_loop(name):
     for key, buffer in model.named_buffers():
         torch.testing.assert_close(named[f"buffer.{key}"], buffer, rtol=1e-4, atol=1e-6)
     for key, kept in state.items():
-        torch.testing.assert_close(step.state[key], kept, rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(step.state.method[key], kept, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", [name for name, kind in ALGORITHMS.items() if kind().capturable])
@@ -115,23 +123,24 @@ def test_a_step_that_looks_ahead_is_the_step(name):
     for _ in range(2):
         training, generation = Training(steps=20, batch=4, ratio=3, seed=5), Generation(0, 2, 20)
         model, inputs = widen(network(), 3, algorithm.auxiliary, 5), Inputs.of(images(), CPU)
-        steps.append(Step(model, algorithm, ImageViews(), inputs, SGD(), training, 7, generation))
+        phases = step_phases(algorithm, ImageViews(), 20)
+        steps.append(Step(model, algorithm, ImageViews(), inputs, SGD(), training, 7, generation, phases))
     plain, ahead = steps
     assert ahead.looks_ahead
     ahead.start(5)
-    ahead.ready = ahead._make_batch(ahead.step)
+    ahead.ready = ahead.feed.batch(ahead.state.step)
     memory = [part.data_ptr() for part in ahead.ready]
     ahead.compute = ahead.compute_ahead  # type: ignore[method-assign]
     for n, done in ((5, 5), (7, 7), (6, 2), (1, 1)):  # the table holds seven: beyond its end all is made anew
         plain.advance(done)
         ahead.advance(n, stop=lambda: ahead.done == plain.done)
-    before = {name: value.clone() for name, value in ahead.tensors().items()}
+    before = {name: value.clone() for name, value in ahead.state.tensors().items()}
     ahead.advance(1)
-    ahead.load(before)  # as if it went on from a checkpoint
+    ahead.state.load(before)  # as if it went on from a checkpoint
     for step in steps:
         step.advance(2)
-    for name, value in plain.tensors().items():
-        assert torch.equal(ahead.tensors()[name], value), name
+    for name, value in plain.state.tensors().items():
+        assert torch.equal(ahead.state.tensors()[name], value), name
     assert [part.data_ptr() for part in ahead.ready] == memory  # which a captured step reads
 
 
@@ -158,13 +167,13 @@ def test_rows_are_drawn_once_for_start_and_advance(monkeypatch):
 
     def draw_rows(start, stop):
         drawn.append((start, stop))
-        return Rows._rows(step.rows, start, stop)
+        return Rows._rows(step.feed.rows, start, stop)
 
-    monkeypatch.setattr(step.rows, "_rows", draw_rows)
+    monkeypatch.setattr(step.feed.rows, "_rows", draw_rows)
     for _ in range(2):
         step.start(7)
         step.advance(7)
-        step.rows.make(step.done, step.done + 7)  # as on a GPU, while it works
+        step.feed.rows.make(step.done, step.done + 7)  # as on a GPU, while it works
     assert drawn == [(0, 7), (7, 14), (14, 21)]
 
 
@@ -187,21 +196,23 @@ class Counting(Supervised):
 
 def test_an_algorithm_refreshes_its_state_between_steps():
     training = Training(steps=12, batch=4, ratio=3)
-    step = Step(network(), Counting(), ImageViews(), Inputs.of(images(), CPU), SGD(), training, 12)
-    kept = step.state["refreshed"]
+    algorithm, views = Counting(), ImageViews()
+    phases = step_phases(algorithm, views, 12)
+    step = Step(network(), algorithm, views, Inputs.of(images(), CPU), SGD(), training, 12, phases=phases)
+    kept = step.state.method["refreshed"]
     for n, expected in ((2, [0, 0, 0]), (1, [1, 3, 12]), (2, [1, 3, 12]), (5, [3, 9, 12])):
         step.advance(n)
-        assert step.state["refreshed"].tolist() == expected
-    assert step.state["refreshed"] is kept  # in place: a captured graph reads the same memory
+        assert step.state.method["refreshed"].tolist() == expected
+    assert step.state.method["refreshed"] is kept  # in place: a captured graph reads the same memory
     step.advance(2, stop=lambda: True)  # stopped after one step, and that one is not a third
-    assert step.state["refreshed"].tolist() == [3, 9, 12]
+    assert step.state.method["refreshed"].tolist() == [3, 9, 12]
 
 
 def test_the_averaged_model_has_averaged_weights_and_the_latest_statistics():
     step = Step(network(), ALGORITHMS["cadr"](), ImageViews(), Inputs.of(images(), CPU), SGD(), Training(), 4)
     step.advance(4)
-    assert not step.average_model.training
-    ours, averaged = step.model.state_dict(keep_vars=True), step.average_model.state_dict(keep_vars=True)
+    assert not step.state.average_model.training
+    ours, averaged = step.state.model.state_dict(keep_vars=True), step.state.average_model.state_dict(keep_vars=True)
     assert averaged["1.running_mean"] is ours["1.running_mean"]
     assert averaged["0.weight"].data_ptr() != ours["0.weight"].data_ptr()
     assert not averaged["0.weight"].equal(ours["0.weight"])
@@ -209,22 +220,24 @@ def test_the_averaged_model_has_averaged_weights_and_the_latest_statistics():
 
 def test_views_that_learn_are_probed_with_labelled_examples_and_the_averaged_model():
     views, training = ImageViews(strong="ctaugment"), Training(steps=9, batch=4, ratio=3, seed=5)
-    step = Step(network(), ALGORITHMS["fixmatch"](), views, Inputs.of(images(), CPU), SGD(), training, 4)
+    algorithm = ALGORITHMS["fixmatch"]()
+    phases = step_phases(algorithm, views, 9)
+    step = Step(network(), algorithm, views, Inputs.of(images(), CPU), SGD(), training, 4, phases=phases)
     assert not step.looks_ahead  # the next strong views are up to what is learned now
-    rates = step.view_state["rates"].clone()
-    average = copy.deepcopy(step.average_model)
+    rates = step.state.views["rates"].clone()
+    average = copy.deepcopy(step.state.average_model)
     step.advance(1)
     pool = images()
     rows = np.flatnonzero(pool.labels >= 0)[indices(5, LABELLED, 12, 4, 0, 1)[0]]
     probes, policies = views.probe(torch.tensor(pool.examples[rows]), random_numbers.key(5, torch.tensor(0), 3))
-    statistics = {name: value for name, value in step.tensors().items() if name.startswith("buffer.")}
+    statistics = {name: value for name, value in step.state.tensors().items() if name.startswith("buffer.")}
     average.load_state_dict({n.removeprefix("buffer."): v for n, v in statistics.items()}, strict=False)
     expected = views.update(
         {"rates": rates}, policies, average(normalised(probes)).softmax(1), torch.tensor(pool.labels[rows])
     )
-    torch.testing.assert_close(step.view_state["rates"], expected["rates"])
+    torch.testing.assert_close(step.state.views["rates"], expected["rates"])
     assert not expected["rates"].equal(rates)
-    assert "views.rates" in step.tensors()
+    assert "views.rates" in step.state.tensors()
 
 
 def test_a_model_may_handle_its_precision_itself():

@@ -14,7 +14,7 @@ from cadr.estimate.calibration import calibrate
 from cadr.inference import evaluate_run
 from cadr.inference.predictor import Predictor
 from cadr.training import loop, train
-from cadr.training.device_data import Inputs
+from cadr.training.feed import Inputs
 from cadr.training.plan import SIZES, plan, sizes
 from cadr.training.signature import InputSpec
 from cadr.utils.text import duration

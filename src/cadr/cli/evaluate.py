@@ -66,8 +66,7 @@ def run(namespace: Namespace) -> int:
 
 def _own_labels(folder: Path) -> UserLabels | None:
     from cadr.inference.evaluation import UserLabels
-    from cadr.training.data_location import located
-    from cadr.training.run_folder import RunFolder
+    from cadr.training.run_folder import RunFolder, located
 
     config = RunFolder.there(folder).config()
     return None if config is None else UserLabels.of(located(config, folder))

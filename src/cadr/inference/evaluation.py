@@ -28,15 +28,14 @@ from cadr.inference.accuracy_notes import (
     zero_recall,
 )
 from cadr.inference.predictor import Predictor, trained
-from cadr.training.device_data import Inputs
 from cadr.training.ensemble_run import Fitted, trained_model
+from cadr.training.feed import Inputs
 from cadr.training.network import evaluate, is_half
 from cadr.training.plan import is_own, open_source
 from cadr.training.prepare import CROSS_FITTED, VALIDATION, Prepared, check_same_data, restore
-from cadr.training.record import Record
+from cadr.training.record import Record, scores
 from cadr.training.result import quoted_of, result
 from cadr.training.run_folder import RunFolder
-from cadr.training.schedule import scores
 from cadr.training.signature import InputSpec
 from cadr.training.target import diagnosed_target
 from cadr.utils.memory import kept_from_the_second

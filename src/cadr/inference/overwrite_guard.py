@@ -9,8 +9,7 @@ from cadr.data import validation
 from cadr.data.sources.folder import LABELS
 from cadr.errors import ConfigError
 from cadr.training import checkpoint, signature
-from cadr.training.data_location import located
-from cadr.training.run_folder import CALIBRATION, RESULT
+from cadr.training.run_folder import CALIBRATION, RESULT, located
 from cadr.utils.files import expand_home
 
 _OF_A_RUN = (

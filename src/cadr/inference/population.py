@@ -17,9 +17,8 @@ from cadr.data.split import Split, apply
 from cadr.errors import CadrError, CheckpointError, ConfigError
 from cadr.estimate.label_shift import label_shift, with_prior
 from cadr.inference.predictor import Predictor
-from cadr.training.data_location import located
 from cadr.training.plan import open_source
-from cadr.training.run_folder import RunFolder
+from cadr.training.run_folder import RunFolder, located
 from cadr.utils.options import suggest
 from cadr.utils.text import listed
 

@@ -23,12 +23,11 @@ from cadr.errors import CheckpointError
 from cadr.estimate.calibration import Calibration, uncalibrated
 from cadr.models import normalised
 from cadr.training import checkpoint
-from cadr.training.data_location import with_model_located
 from cadr.training.ensemble_run import trained_model
 from cadr.training.network import at_once, call, is_half
 from cadr.training.plan import device_of
 from cadr.training.prepare import build_model
-from cadr.training.run_folder import CALIBRATION, RunFolder
+from cadr.training.run_folder import CALIBRATION, RunFolder, with_model_located
 from cadr.training.signature import InputSpec
 from cadr.training.user_model import not_given
 from cadr.utils.memory import kept_from_the_second

@@ -16,9 +16,8 @@ from cadr.errors import CheckpointError, ConfigError, DataError
 from cadr.inference.predictor import Predictor
 from cadr.label import ROWS
 from cadr.label.answers import labels_file
-from cadr.training.data_location import located
 from cadr.training.plan import open_source
-from cadr.training.run_folder import RunFolder
+from cadr.training.run_folder import RunFolder, located
 
 _AT_ONCE = 512
 

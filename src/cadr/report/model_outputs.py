@@ -20,13 +20,12 @@ from cadr.estimate.label_swap import doubtful, exchanged, fit_of_names
 from cadr.inference.predictor import read_calibration, trained
 from cadr.models.feature_hooks import arriving, behind_middle
 from cadr.report.runs import Run
-from cadr.training.device_data import Inputs
 from cadr.training.ensemble_run import Fitted, trained_model
+from cadr.training.feed import Inputs
 from cadr.training.network import is_half, logits_of
 from cadr.training.prepare import CROSS_FITTED, VALIDATION, check_same_data, restore
-from cadr.training.record import Record
+from cadr.training.record import Record, scores
 from cadr.training.run_folder import RunFolder
-from cadr.training.schedule import scores
 
 
 class Around(NamedTuple):

@@ -14,6 +14,7 @@ import os
 import pickle
 import re
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,27 @@ def save(out: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
             f"{'the last good one is intact' if before else 'nothing was saved before'}: "
             "make room and run the same command again."
         ) from error
+
+
+class Saving:
+    """When a run is saved: every so many seconds, when it is stopped and at its end, but every step only once.
+
+    A second checkpoint of the same step would push out the one before, which is kept for when the newest is damaged.
+    """
+
+    def __init__(self, out: Path, every: float) -> None:
+        self.out, self.every = out, every  # seconds
+        self.kept: int | None = None  # the step that the newest checkpoint is of
+        self.since = time.perf_counter()
+
+    def due(self) -> bool:
+        return time.perf_counter() - self.since >= self.every
+
+    def save(self, step: int, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        if step == self.kept:
+            return
+        save(self.out, tensors, facts)
+        self.kept, self.since = step, time.perf_counter()
 
 
 def newest(out: Path) -> tuple[Checkpoint | None, str]:

@@ -1,16 +1,16 @@
-"""What a run has spent so far, over all processes that have worked on it."""
+"""What a run has spent so far, over all processes that have worked on it, and how long it will take."""
 
 from __future__ import annotations
 
+import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
 
-from cadr.training.schedule import peak_memory_gib
-
 Spent = dict[str, float]
+_LOOK = 0.5  # seconds of steps from which the pace is told
 
 
 class Clock:
@@ -48,3 +48,24 @@ class Clock:
             "images_per_second": round(pace * images, 1),
             "memory_gib": round(spent["peak_memory_gib"], 3),
         }
+
+
+def seconds_left(go: Callable[[int], float], most: int, left: int) -> float:
+    """How long `left` steps will take, by at most `most` of them; `go(n)` takes n and returns their seconds."""
+    go(1)  # the first is slower than the others
+    pace = go(1)
+    few = min(int(_LOOK / max(pace, 1e-9)), most - 2)
+    if few > 0:  # what it takes to begin is as long as a short step
+        pace = go(few) / few
+    return pace * left
+
+
+def peak_memory_gib(device: torch.device) -> float:
+    """Of the device where it has memory of its own, of the process otherwise."""
+    if device.type == "cuda":
+        return float(torch.cuda.max_memory_allocated(device)) / 2**30
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"

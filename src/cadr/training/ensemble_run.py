@@ -26,13 +26,13 @@ from cadr.ensemble.module import EnsembleModule
 from cadr.estimate.calibration import Calibration, calibration_error
 from cadr.metrics import confusion
 from cadr.training import checkpoint, signature
-from cadr.training.device_data import Inputs
+from cadr.training.clock import device_name, peak_memory_gib
+from cadr.training.feed import Inputs
 from cadr.training.network import evaluate
 from cadr.training.prepare import CROSS_FITTED, Prepared, check_same_data, fingerprint, write
-from cadr.training.record import Record
+from cadr.training.record import Record, scores
 from cadr.training.result import describe_run, summary
 from cadr.training.run_folder import CALIBRATION, RESULT, RunFolder
-from cadr.training.schedule import device_name, peak_memory_gib, scores
 from cadr.training.signature import InputSpec
 from cadr.training.state import load_averaged
 from cadr.utils.text import counted, duration

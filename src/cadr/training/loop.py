@@ -18,14 +18,13 @@ from cadr.data.pool import Pool
 from cadr.errors import CheckpointError
 from cadr.estimate.calibration import calibrate
 from cadr.training import checkpoint, signature
-from cadr.training.class_swap import Renaming
-from cadr.training.clock import Clock
-from cadr.training.device_data import Inputs
+from cadr.training.checkpoint import Saving
+from cadr.training.clock import Clock, device_name, seconds_left
 from cadr.training.ensemble_run import EnsembleRun
-from cadr.training.eta import seconds_left
+from cadr.training.feed import Inputs
 from cadr.training.interrupt import Deferred
-from cadr.training.nan_guard import Finite, NotFiniteError, check_record
 from cadr.training.network import evaluate, logits_of
+from cadr.training.phases import Generation, Stretch, phases_of
 from cadr.training.prepare import (
     Prepared,
     check_finished,
@@ -35,16 +34,11 @@ from cadr.training.prepare import (
     prepare,
     write,
 )
-from cadr.training.record import Record
-from cadr.training.recovery import Recovery
-from cadr.training.result import describe_run, result, summary
+from cadr.training.record import Record, evaluation_points, listed, rounded, scores, stopping_points
+from cadr.training.recovery import Finite, NotFiniteError, Recovery, check_record
+from cadr.training.result import describe_run, result, started, summary
 from cadr.training.run_folder import CALIBRATION, RESULT, RunFolder
-from cadr.training.saving import Saving
-from cadr.training.schedule import device_name, evaluation_points, listed, rounded, scores, stopping_points
-from cadr.training.self_training import Generations
-from cadr.training.share_estimates import ShareEstimates
 from cadr.training.signature import InputSpec
-from cadr.training.started import started
 from cadr.training.step import Step
 from cadr.training.watchdogs import Watch
 from cadr.utils.memory import freed_memory_kept
@@ -100,12 +94,11 @@ class Run:
         self.prepared, self.folder, self.recovery = prepared, folder, recovery
         config, self.training = prepared.config, prepared.config.training
         self.inputs = Inputs.of(prepared.pool, prepared.device)
-        self.generations = Generations(config.algorithm, self.training.steps, self.inputs, prepared.model)
+        self.phases = phases_of(config, self.inputs, prepared.pool.class_names, prepared.model)
+        self.stretch = self._next_stretch(Stretch(self.inputs, Generation(0, 0, self.training.steps)))
         self.evaluation_points = evaluation_points(self.training)
-        self.renaming = Renaming(config, self.inputs, prepared.pool.class_names, prepared.model)
-        self.shares = ShareEstimates(config, self.inputs, prepared.model)
-        hooks = self.renaming.points | self.shares.points
-        self.stops = sorted({*stopping_points(self.training), *self.generations.stops, *hooks})
+        of_phases = set().union(*(phase.stops for phase in self.phases))
+        self.stops = sorted({*stopping_points(self.training), *of_phases})
         self.step = self._begin()
         self.finite = Finite(self.step)
         algorithm = config.algorithm
@@ -117,14 +110,24 @@ class Run:
         self.whole = True  # all of it is at the end of one and the same step
         self.stopped = False  # by somebody, not by an error
 
+    def _next_stretch(self, now: Stretch) -> Stretch:
+        for phase in self.phases:
+            now = phase.stretch(now)
+        return now
+
     def _begin(self) -> Step:
-        """The first step of the generation that is due."""
-        config, generations = self.prepared.config, self.generations
+        """The first step of the stretch that is due."""
+        config, stretch = self.prepared.config, self.stretch
         longest = max(b - a for a, b in zip([0, *self.stops], self.stops, strict=False))
-        parts = (self.prepared.model, config.algorithm, config.views, generations.inputs(), config.optimiser)
-        step = Step(*parts, self.training, longest, generations.current)
+        parts = (self.prepared.model, config.algorithm, config.views, stretch.inputs, config.optimiser)
+        step = Step(*parts, self.training, longest, stretch.generation, self.phases)
         step.slowed.fill_(self.recovery.share)
         return step
+
+    def _begin_afresh_if_due(self) -> None:
+        before, self.stretch = self.stretch, self._next_stretch(self.stretch)
+        if self.stretch is not before:
+            self.step = self._begin()
 
     def records(self) -> Iterator[Record]:
         yield started(self.prepared, self.inputs, self.step, self._resume())
@@ -160,10 +163,9 @@ class Run:
         with self._undivided() as interrupt:
             self._advance(stop, interrupt)
             records = self._report() if self.step.done == stop else []
-            records += self.renaming.apply(self.step) + self.shares.apply(self.step)
-            if self.step.done == self.generations.current.stop < self.training.steps:
-                records.append(self.generations.advance(self.step.average_model, self.step.half))
-                self.step = self._begin()
+            for phase in self.phases:
+                records += phase.at_stop(self.step)
+            self._begin_afresh_if_due()
             for record in records:
                 self.folder.append(record)
             if stop == self.training.steps or self.saving.due():
@@ -215,9 +217,9 @@ class Run:
         prepared, inputs = self.prepared, self.inputs
         if prepared.judged_on == "test" or inputs.test_examples is None or inputs.test_labels is None:
             return
-        logits = torch.cat(list(logits_of(self.step.average_model, inputs, inputs.test_examples, self.step.half)))
+        logits = torch.cat(list(logits_of(self.step.state.average_model, inputs, inputs.test_examples, self.step.half)))
         spec = self._input_spec()
-        fitted = calibrate(logits, inputs.test_labels, torch.tensor(spec.labels), self.step.prior, spec.rows)
+        fitted = calibrate(logits, inputs.test_labels, torch.tensor(spec.labels), self.step.state.prior, spec.rows)
         self.folder.write(CALIBRATION, json.dumps(dataclasses.asdict(fitted), indent=1) + "\n")
 
     def _input_spec(self) -> InputSpec:
@@ -237,10 +239,11 @@ class Run:
                     f"The checkpoint of {self.folder.path} is none of a run; start a new one."
                 ) from None
             check_same_data(self.folder, self.prepared.pool, facts)
-            rest = self.generations.load(tensors)
-            if self.generations.current.number:
-                self.step = self._begin()
-            self.step.load(rest)
+            rest = dict(tensors)
+            for phase in self.phases:
+                phase.load({name: rest.pop(name) for name in phase.tensors() if name in rest})
+            self._begin_afresh_if_due()
+            self.step.state.load(rest)
             self.step.slowed.fill_(self.recovery.share)
             self.saving.kept = self.step.done
         write(self.prepared, self.folder)
@@ -259,7 +262,10 @@ class Run:
             "rate_share": self.recovery.share,
         }
         self.folder.settle()
-        self.saving.save(self.step.done, self.step.tensors() | self.generations.tensors(), facts)
+        tensors = self.step.state.tensors()
+        for phase in self.phases:
+            tensors |= phase.tensors()
+        self.saving.save(self.step.done, tensors, facts)
 
     def _advance(self, stop: int, interrupt: Deferred) -> float:
         """Go on to a step, or less far if interrupted; the seconds that took."""
@@ -278,7 +284,7 @@ class Run:
 
     def _log(self) -> Iterator[Record]:
         step = self.step
-        (mask, *terms), pseudo, finite = step.read()
+        (mask, *terms), pseudo, finite = step.state.read(len(step.term_names))
         covered, self.logged = step.done - self.logged, step.done
         means = {name: rounded(value / covered) for name, value in zip(step.term_names, terms, strict=True)}
         check_record(step.done, means, finite, self.saving.kept)
@@ -292,8 +298,8 @@ class Run:
             "terms": means,
             "mask": rounded(100.0 * mask / covered),
             **quality,
-            "prior": listed(step.prior),
-            "thresholds": listed(step.thresholds),
+            "prior": listed(step.state.prior),
+            "thresholds": listed(step.state.thresholds),
             "lr": rounded(self.prepared.config.optimiser.lr * float(step.factor(last))),
             "timing": self._timing(),
         }
@@ -302,7 +308,7 @@ class Run:
             yield {"kind": "warning", "step": step.done, "message": message}
 
     def _evaluate(self) -> Record:
-        counts = evaluate(self.step.average_model, self.inputs, self.step.half)
+        counts = evaluate(self.step.state.average_model, self.inputs, self.step.half)
         return {
             "kind": "evaluation",
             "step": self.step.done,
@@ -326,7 +332,7 @@ class Run:
             "ms_per_step": round(1000.0 * spent["step_seconds"] / self.training.steps, 4),
             "peak_memory_gib": round(spent["peak_memory_gib"], 3),
             **summary(evaluations),
-            "prior": listed(self.step.prior),
+            "prior": listed(self.step.state.prior),
             **({} if self.recovery.share == 1.0 else {"rate_share": self.recovery.share}),
         }
 

@@ -20,9 +20,8 @@ from cadr.data.validation import Indices
 from cadr.ensemble.module import unfitted
 from cadr.errors import ConfigError, DataError
 from cadr.training.auxiliary_head import widen
-from cadr.training.data_location import located
 from cadr.training.plan import complete, device_of, input_shape, open_source
-from cadr.training.run_folder import RunFolder
+from cadr.training.run_folder import RunFolder, located
 from cadr.training.user_model import check_user_model, not_given
 from cadr.utils.files import expand_home
 

@@ -1,7 +1,11 @@
-"""The folder that a run is: config.toml, split.json, metrics.jsonl, checkpoint/, calibration.json, result.json."""
+"""The folder that a run is: config.toml, split.json, metrics.jsonl, checkpoint/, calibration.json, result.json.
+
+And from there the way to the data that the run was made of.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
 import json
 import os
@@ -11,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from cadr.config import Config
+from cadr.data import BENCHMARKS
 from cadr.errors import CheckpointError, ConfigError, TrainingError
 from cadr.training.record import Record
-from cadr.utils.files import sync
+from cadr.utils.files import expand_home, sync
 from cadr.utils.untrusted import parse_json
 
 CALIBRATION, RESULT = "calibration.json", "result.json"
@@ -128,6 +133,32 @@ def read_records(path: Path) -> Iterator[Record]:
                     f"{path}, line {number} is no record: {line[:60].strip()!r}; delete it and the lines after it."
                 ) from None
             yield record
+
+
+def located(config: Config, run: Path) -> Config:
+    """With paths that lead nowhere from here led from where the run was begun, most often a folder above it.
+
+    The nearest one from which they lead to something is taken; whether that is what the run saw is checked elsewhere.
+    """
+    config = with_model_located(config, run)
+    source = dataclasses.replace(
+        config.source, labels=_found(config.source.labels, run), root=_found(config.source.root, run)
+    )
+    data = config.data if config.data in BENCHMARKS else str(_found(config.data, run))
+    return dataclasses.replace(config, data=data, source=source)
+
+
+def with_model_located(config: Config, run: Path) -> Config:
+    """The same of the pretrained model alone, which predictions need, too."""
+    return dataclasses.replace(
+        config, source=dataclasses.replace(config.source, features=_found(config.source.features, run))
+    )
+
+
+def _found(path: str | None, run: Path) -> str | None:
+    if path is None or expand_home(path).is_absolute() or Path(path).exists():
+        return path
+    return next((str(above / path) for above in run.resolve().parents if (above / path).exists()), path)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 from cadr.data.pool import Pool
 from cadr.data.sources.columns import Column
 from cadr.errors import CheckpointError
-from cadr.training.device_data import Inputs
+from cadr.training.feed import Inputs
 from cadr.utils.options import build
 from cadr.utils.untrusted import parse_json
 

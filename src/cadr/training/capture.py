@@ -1,7 +1,8 @@
-"""torch.compile, and a sentence where it cannot work: it needs a C++ compiler and a folder to write to."""
+"""A computation handed to torch.compile, or recorded as a CUDA graph."""
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +12,22 @@ import torch
 from cadr.errors import ConfigError
 
 _COMPILER = ("torch._dynamo.", "torch._inductor.")  # their errors, which take seconds to import
+
+
+def capture(compute: Callable[[], None], put_back: Callable[[], None], device: torch.device) -> torch.cuda.CUDAGraph:
+    """Replaying the graph does what `compute` does. What warming up changes is put back: a run does not notice."""
+    side = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+    side.wait_stream(torch.cuda.current_stream(device))
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            compute()
+            put_back()
+    torch.cuda.current_stream(device).wait_stream(side)
+    gc.collect()  # a former run's graph that still waits for it would spoil this one, were it destroyed meanwhile
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        compute()
+    return graph
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,22 +8,25 @@ population stays what it is.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from cadr.config import Config
-from cadr.data.pool import MISSING
 from cadr.errors import ConfigError
 from cadr.estimate.label_shift import Floats, Labels
 from cadr.estimate.label_swap import around
 from cadr.estimate.running_shares import not_refuted, running_shares
-from cadr.models.feature_hooks import arriving, behind_middle
-from cadr.training.device_data import Inputs
-from cadr.training.network import logits_of
-from cadr.training.record import Record
-from cadr.training.schedule import listed
-from cadr.training.step import Step
+from cadr.models.feature_hooks import behind_middle
+from cadr.training.feed import Inputs
+from cadr.training.phases.asked import Asked
+from cadr.training.phases.base import Phase
+from cadr.training.record import Record, listed
+
+if TYPE_CHECKING:
+    from cadr.training.step import Step
 
 _POINTS = [sixteenth / 16 for sixteenth in range(6, 16)]  # of the run
 _MOST_SEEN = 100  # labelled examples of a class that are asked
@@ -31,43 +34,36 @@ _MOST_OTHERS = 5_000  # unlabelled examples, which are each other's neighbours
 _NEIGHBOURS = 5  # at least
 
 
-class ShareEstimates:
-    """When shares are estimated, and from which examples, chosen once by the run's seed."""
+class ShareEstimates(Phase):
+    """When shares are estimated, and what is aimed at from then on."""
 
     def __init__(self, config: Config, inputs: Inputs, model: nn.Module) -> None:
-        self.inputs, self.seed = inputs, config.training.seed
-        self.points = set[int]()  # the steps after which shares are estimated
-        if not config.algorithm.estimates_target:
-            return
         if not behind_middle(model):
             raise ConfigError(
                 "target_prior 'estimated' looks at the middle of a network; it knows our own networks, and "
                 "nn.Sequential of layers that end in a linear one; give class shares, or use one of them."
             )
-        self.points = {int(config.training.steps * point) for point in _POINTS} - {0}
-        generator = torch.Generator().manual_seed(self.seed)
-        stream, labels = inputs.stream.cpu(), inputs.labels.cpu()
-        without = stream[labels[stream] == MISSING]
-        self.without = len(without)
-        self.others = without[torch.randperm(len(without), generator=generator)[:_MOST_OTHERS]]
-        labelled = inputs.labelled.cpu()
-        labelled = labelled[torch.randperm(len(labelled), generator=generator)]
-        self.seen = torch.cat([labelled[labels[labelled] == c][:_MOST_SEEN] for c in range(inputs.num_classes)])
+        self.inputs, self.seed, self.steps = inputs, config.training.seed, config.training.steps
+        self.asked = Asked(inputs, self.seed, _MOST_SEEN, _MOST_OTHERS)
 
-    def apply(self, step: Step) -> list[Record]:
+    @property
+    def stops(self) -> set[int]:
+        return {int(self.steps * point) for point in _POINTS} - {0}
+
+    def at_stop(self, step: Step) -> list[Record]:
         """Aim at what is estimated, if it is time to, and say so."""
-        if step.done not in self.points or not len(self.others):
+        asked = self.asked
+        if step.done not in self.stops or not len(asked.others):
             return []
-        labels = self.inputs.labels[self.seen.to(self.inputs.labels.device)].cpu().numpy()
         random = np.random.default_rng((self.seed, step.done))
-        found = running_shares(*self._around(step, labels), random)
+        found = running_shares(*self._around(step, asked.labels().cpu().numpy()), random)
         counts = self.inputs.counts.double().numpy()
-        rows = self.without + counts.sum()
+        rows = asked.without + counts.sum()
         equal = np.clip(rows / len(counts) - counts, 1.0, None)  # rows without a label, if classes are equally frequent
-        told = (counts + self.without * not_refuted(equal / equal.sum(), found.interval)) / rows
+        told = (counts + asked.without * not_refuted(equal / equal.sum(), found.interval)) / rows
         with torch.no_grad():
             for name, value in step.algorithm.towards(torch.from_numpy(told).float()).items():
-                step.state[name].copy_(value)
+                step.state.method[name].copy_(value)
         return [
             {
                 "kind": "shares",
@@ -83,19 +79,9 @@ class ShareEstimates:
     @torch.no_grad()
     def _around(self, step: Step, labels: Labels) -> tuple[Floats, Labels, Floats]:
         """The neighbours' mean predictions, the mean over layers, of labelled and of unlabelled examples."""
-        seen, _ = self._look(step, self.seen)
-        others, predicted = self._look(step, self.others)
+        seen, _ = self.asked.look(step, self.asked.seen)
+        others, predicted = self.asked.look(step, self.asked.others)
         pairs = list(zip(seen, others, strict=True))
         labelled = torch.stack([around(few, many, predicted, _NEIGHBOURS) for few, many in pairs]).mean(0)
-        unlabelled = torch.stack([around(many, many, predicted, _NEIGHBOURS, itself=False) for _, many in pairs]).mean(
-            0
-        )
-        return labelled.double().cpu().numpy(), labels, unlabelled.double().cpu().numpy()
-
-    def _look(self, step: Step, rows: Tensor) -> tuple[list[Tensor], Tensor]:
-        """Features (n, d) of each layer looked at, and probabilities (n, C), of the averaged model."""
-        inputs = self.inputs
-        with arriving(behind_middle(step.average_model)) as features:
-            examples = inputs.examples[rows.to(inputs.examples.device)]
-            logits = list(logits_of(step.average_model, inputs, examples, step.half))
-        return [torch.cat(layer) for layer in features], torch.cat(logits).softmax(1)
+        alone = [around(many, many, predicted, _NEIGHBOURS, itself=False) for _, many in pairs]
+        return labelled.double().cpu().numpy(), labels, torch.stack(alone).mean(0).double().cpu().numpy()

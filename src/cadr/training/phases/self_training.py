@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -12,21 +12,15 @@ from torch import Tensor, nn
 from cadr.algorithms import Algorithm
 from cadr.data.pool import MISSING
 from cadr.errors import CheckpointError, ConfigError
-from cadr.training.device_data import Inputs
+from cadr.training.feed import Inputs
 from cadr.training.network import logits_of
-from cadr.training.record import Record
-from cadr.training.schedule import listed
+from cadr.training.phases.base import Generation, Phase, Stretch
+from cadr.training.record import Record, listed
+
+if TYPE_CHECKING:
+    from cadr.training.step import Step
 
 _NUMBER, _ADOPTED, _INITIAL = "generation.number", "generation.adopted", "initial."
-
-
-@dataclass(frozen=True)
-class Generation:
-    """The steps start … stop − 1 of a run."""
-
-    number: int
-    start: int
-    stop: int
 
 
 def share_out(count: int, steps: int) -> list[Generation]:
@@ -37,20 +31,26 @@ def share_out(count: int, steps: int) -> list[Generation]:
     return [Generation(i, start, stop) for i, (start, stop) in enumerate(itertools.pairwise(bounds))]
 
 
-class Generations:
-    """Which generation a run is in, on which labels, and what the next one begins with. Most runs have just one."""
+class Generations(Phase):
+    """Which generation a run is in, on which labels, and what the next one begins with."""
 
     def __init__(self, algorithm: Algorithm, steps: int, given: Inputs, model: nn.Module) -> None:
         self.algorithm, self.given, self.model = algorithm, given, model
         self.all = share_out(algorithm.generations, steps)
         self.current = self.all[0]
         self.adopted = torch.full_like(given.labels, MISSING)
-        several = len(self.all) > 1
-        self.initial = {name: value.clone() for name, value in model.state_dict().items()} if several else {}
+        self.initial = {name: value.clone() for name, value in model.state_dict().items()}
 
     @property
     def stops(self) -> set[int]:
         return {generation.stop for generation in self.all}
+
+    def at_stop(self, step: Step) -> list[Record]:
+        over = step.done == self.current.stop < self.all[-1].stop
+        return [self.advance(step.state.average_model, step.half)] if over else []
+
+    def stretch(self, now: Stretch) -> Stretch:
+        return now if now.generation == self.current else Stretch(self.inputs(), self.current)
 
     def inputs(self) -> Inputs:
         """The data with the labels of this generation."""
@@ -77,21 +77,17 @@ class Generations:
 
     def tensors(self) -> dict[str, Tensor]:
         """What a checkpoint holds of it."""
-        if len(self.all) == 1:
-            return {}
         named = {_NUMBER: torch.tensor(self.current.number), _ADOPTED: self.adopted}
         return named | {_INITIAL + name: value for name, value in self.initial.items()}
 
-    def load(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Go on where a checkpoint's tensors stand; returns the others."""
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """Go on where a checkpoint's tensors stand."""
         expected = {name: tensor.shape for name, tensor in self.tensors().items()}
-        if expected != {name: tensors[name].shape for name in expected if name in tensors}:
+        if expected != {name: tensor.shape for name, tensor in tensors.items()}:
             raise CheckpointError("The checkpoint is of another model or algorithm; start a new run in another folder.")
-        if expected:
-            self.current = self.all[int(tensors[_NUMBER])]
-            self.adopted = tensors[_ADOPTED].to(self.adopted)
-            self.initial = {name: tensors[_INITIAL + name] for name in self.initial}
-        return {name: tensor for name, tensor in tensors.items() if name not in expected}
+        self.current = self.all[int(tensors[_NUMBER])]
+        self.adopted = tensors[_ADOPTED].to(self.adopted)
+        self.initial = {name: tensors[_INITIAL + name] for name in self.initial}
 
     def _record(self) -> Record:
         """What was adopted, by class, and how much of it is right where the truth is known."""

@@ -1,0 +1,218 @@
+"""The data as a run reads them, and the batch of a step: which rows it sees, and their views.
+
+Everything about a batch is a function of the seed and the step's number, which is a tensor on the device: so a captured
+step makes its batches by itself, and nothing has to be saved to go on.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from cadr.algorithms import Algorithm, Batch, Facts
+from cadr.config import Training
+from cadr.data.pool import MISSING, Pool
+from cadr.data.shuffle import LABELLED, UNLABELLED, balanced_indices, indices
+from cadr.data.sources.columns import RARE
+from cadr.errors import DataError
+from cadr.models import normalised
+from cadr.utils import random_numbers
+
+_WEAK_LABELLED, _WEAK, _STRONG, PROBE, _METHOD, _MORE = range(6)  # streams of random numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Everything about the data that a run reads; nothing in it changes while the run lasts."""
+
+    examples: Tensor  # uint8 (n, h, w, 3) or float32 (n, d)
+    labels: Tensor  # (n,) int64, −1 where missing; a generation may have added to those given
+    truth: Tensor  # (n,) int64, −1 where unknown; for reporting only
+    labelled: Tensor  # rows with a label
+    stream: Tensor  # rows of the unlabelled stream
+    test_examples: Tensor | None
+    test_labels: Tensor | None
+    num_classes: int
+    counts: Tensor  # (C,) float, of the labels that were given
+    centre: Tensor | None = None  # (d,) what is taken from features, their mean, and what they are divided by
+    scale: Tensor | None = None
+
+    @staticmethod
+    def of(pool: Pool, device: torch.device) -> Inputs:
+        labelled = np.flatnonzero(pool.labels != MISSING)
+        if len(labelled) == 0:
+            raise DataError(f"{pool.name} has no labels at all; label at least one example of each class.")
+        missing = [name for name, count in zip(pool.class_names, pool.counts, strict=True) if count == 0]
+        if missing:
+            drawn = pool.hidden_labels is not None  # a protocol took labels away
+            remedy = "take another seed, or more labels" if drawn else "label one, or leave the class out"
+            raise DataError(f"No example of class {', '.join(missing)} is labelled; {remedy}.")
+        pool.check_finite()  # a mapped file has not been looked at yet, and one NaN would spread to every weight
+        stream = np.arange(len(pool.labels)) if pool.stream is None else pool.stream
+        test = None if pool.test_examples is None else _tensor(pool.test_examples, device)
+        centre = scale = None
+        examples = _tensor(pool.examples, device)
+        if pool.kind == "features":
+            scale, centre = _scale_and_centre(examples[_tensor(stream, device)], examples[_tensor(labelled, device)])
+            examples = (examples - centre) / scale
+            test = None if test is None else (test - centre) / scale
+        return Inputs(
+            examples=examples,
+            labels=_tensor(pool.labels, device),
+            truth=_tensor(pool.labels if pool.hidden_labels is None else pool.hidden_labels, device),
+            labelled=_tensor(labelled, device),
+            stream=_tensor(stream, device),
+            test_examples=test,
+            test_labels=None if pool.test_labels is None else _tensor(pool.test_labels, device),
+            num_classes=pool.num_classes,
+            counts=torch.tensor(pool.counts.tolist(), dtype=torch.float32),
+            centre=centre,
+            scale=scale,
+        )
+
+    @property
+    def is_image(self) -> bool:
+        return self.examples.ndim == 4
+
+    def ready(self, views: Tensor, model: nn.Module, dtype: torch.dtype) -> Tensor:
+        """Views as the model takes them."""
+        return normalised(views, model, dtype) if self.is_image else views
+
+    def facts(self, steps: int, generation: int = 0) -> Facts:
+        """What an algorithm may know before training."""
+        in_stream = torch.isin(self.labelled, self.stream)
+        return Facts(
+            num_classes=self.num_classes,
+            labelled_counts=self.counts,
+            num_examples=len(self.stream) + int((~in_stream).sum()),
+            num_unlabelled=len(self.stream),
+            labelled_in_stream=bool(in_stream.all()),
+            steps=steps,
+            generation=generation,
+        )
+
+
+class Rows:
+    """A step's labelled rows and its positions in the unlabelled stream, a function of the seed and the step."""
+
+    def __init__(self, inputs: Inputs, training: Training, balanced: bool, longest: int) -> None:
+        self._inputs, self._training = inputs, training
+        # Asked for now: later it would be waited for until all steps are done.
+        self._labels = inputs.labels[inputs.labelled].cpu().numpy() if balanced else None
+        device, width = inputs.examples.device, training.batch * (1 + training.ratio)
+        self._table = torch.zeros(longest, width, dtype=torch.int64, device=device)
+        self._start = torch.zeros((), dtype=torch.int64, device=device)  # the step of the first row
+        self._held: tuple[int, int] | None = None  # steps that the table holds
+        self._made: tuple[int, int, Tensor] | None = None  # those to come, on the host
+
+    def of(self, step: Tensor) -> tuple[Tensor, Tensor]:
+        """Beyond the end of the table: what happens to be in its last row, or in one that was not overwritten."""
+        at = (step - self._start).clamp(max=len(self._table) - 1)
+        row = self._table.index_select(0, at.reshape(1)).squeeze(0)
+        return self._inputs.labelled[row[: self._training.batch]], row[self._training.batch :]
+
+    def make(self, start: int, stop: int) -> None:
+        """Get ready to upload these steps' rows; worth doing while the device is busy."""
+        self._made = (start, stop, self._rows(start, stop))
+
+    def upload(self, start: int, stop: int) -> None:
+        """After this `of` knows the steps start … stop − 1, and no others."""
+        if self._held == (start, stop):
+            return
+        if self._made is None or self._made[:2] != (start, stop):
+            self.make(start, stop)
+        assert self._made is not None
+        rows, self._made, self._held = self._made[2], None, (start, stop)
+        self._table[: len(rows)].copy_(rows, non_blocking=True)
+        self._start.fill_(start)
+
+    def _rows(self, start: int, stop: int) -> Tensor:
+        inputs, training = self._inputs, self._training
+        if self._labels is None:
+            labelled = indices(training.seed, LABELLED, len(inputs.labelled), training.batch, start, stop)
+        else:
+            labelled = balanced_indices(training.seed, LABELLED, self._labels, training.batch, start, stop)
+        size = training.batch * training.ratio
+        unlabelled = indices(training.seed, UNLABELLED, len(inputs.stream), size, start, stop)
+        rows = torch.from_numpy(np.concatenate((labelled, unlabelled), axis=1))
+        return rows.pin_memory() if self._table.is_cuda else rows
+
+
+class Resident:
+    """Batches of data that lie on the device as a whole."""
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        algorithm: Algorithm,
+        views: Any,
+        view_state: dict[str, Tensor],  # the live tensors: views that adapt draw by them
+        training: Training,
+        longest: int,  # steps between two uploads of rows, at most
+        start: int,  # the step at which the method begins to count
+        model: nn.Module,  # whose way to normalise pixels it is
+        dtype: torch.dtype,
+    ) -> None:
+        self.inputs, self.algorithm, self.views, self.view_state = inputs, algorithm, views, view_state
+        self.seed, self.begun, self.model, self.dtype = training.seed, start, model, dtype
+        self.rows = Rows(inputs, training, algorithm.balanced_labels, longest)
+
+    def batch(self, step: Tensor) -> Batch:
+        """The views of a step that was uploaded, ready for the model."""
+        inputs, weak_views, strong_views = self.inputs, self.algorithm.weak_views, self.algorithm.strong_views
+        others = _MORE + weak_views + strong_views
+        keys = random_numbers.keys(self.seed, step, others + self.algorithm.labelled_views - 1)
+        weak_keys = [keys[_WEAK], *keys[_MORE : _MORE + weak_views - 1]]
+        strong_keys = [keys[_STRONG], *keys[_MORE + weak_views : others]][:strong_views]
+        labelled, position = self.rows.of(step)
+        # Many times as fast as an index on a CPU, which copies number by number.
+        seen, unseen = (inputs.examples.index_select(0, rows) for rows in (labelled, inputs.stream[position]))
+        more = [self.views.strong_view(seen, key, self.view_state) for key in keys[others:]]
+        views = (
+            _stacked(seen, [self.views.weak(seen, keys[_WEAK_LABELLED]), *more]),
+            _stacked(unseen, [self.views.weak(unseen, key) for key in weak_keys]),
+            _stacked(unseen, [self.views.strong_view(unseen, key, self.view_state) for key in strong_keys]),
+        )
+        first, weak, strong = (inputs.ready(view, self.model, self.dtype) for view in views)
+        within = step - self.begun
+        return Batch(first, inputs.labels[labelled], weak, strong, position, keys[_METHOD], within)
+
+
+def copy_batch(batch: Batch, to: Batch) -> None:
+    for new, old in zip(batch, to, strict=True):
+        old.copy_(new)
+
+
+def _stacked(examples: Tensor, views: list[Tensor]) -> Tensor:
+    """Views of the same examples one after another, none at all included."""
+    return torch.cat(views) if len(views) > 1 else views[0] if views else examples[:0]
+
+
+def _scale_and_centre(rows: Tensor, labelled: Tensor) -> tuple[Tensor, Tensor]:
+    """Standard deviation and mean of each feature of the stream.
+
+    A word that one row of n has would lie √n standard deviations from the mean, and the network would know the row by
+    that word alone. So what is 0 or 1 is brought no further than 1 / `RARE` from its mean.
+
+    What never changes has taught the network nothing, and its weights are still those of chance: should it change when
+    the network is used, it must not count, and is divided by so much that it does not.
+    """
+    scale, centre = torch.std_mean(rows, dim=0, correction=0)
+    two_valued = ((rows == 0) | (rows == 1)).all(0)
+    scale = torch.where(two_valued, scale.clamp(min=RARE), scale)
+    constant = (rows == rows[0]).all(0) & (labelled == rows[0]).all(0)
+    centre = torch.where(constant, rows[0], centre)  # a mean is rounded
+    scale = torch.where(constant, torch.finfo(rows.dtype).max, scale)
+    return torch.where(scale > 0, scale, 1.0), centre
+
+
+def _tensor(array: NDArray[Any], device: torch.device) -> Tensor:
+    with warnings.catch_warnings():  # the arrays are read-only, and nothing here writes to them
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.from_numpy(array).to(device)
