@@ -1,7 +1,8 @@
-"""Run rows of recipes/hu2022.toml or successors.toml and keep one record per finished run in benchmarks/records/.
+"""Run rows of recipes/hu2022.toml, successors.toml or fast.toml; keep a record per finished run in benchmarks/records/.
 
     PYTHONPATH=src python3 benchmarks/reproduce.py run cifar10-gamma50-cadr cifar10-gamma50-fixmatch --seeds 1 2 3
     … run cifar10-gamma50-cadr --steps 32768 --form pinv --abreast 4 --minutes 9
+    … run fast:cifar10-gamma50-cadr    rows of fast.toml, which are named as those of hu2022.toml
     … rest --minutes 25                what benchmarks/plan.txt asks for and has no record, in its order
     … rest --list                      what that is
 
@@ -42,7 +43,8 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.mps import shared_gpu  # noqa: E402
 from benchmarks.run_record import path_of, remember_abreast, write_record  # noqa: E402
 
-RECIPES = [ROOT / "recipes" / name for name in ("hu2022.toml", "successors.toml")]
+RECIPES = [ROOT / "recipes" / name for name in ("hu2022.toml", "successors.toml", "fast.toml")]
+SHORT = "fast"  # the file whose rows bear its name before their own
 RECORDS = ROOT / "benchmarks" / "records"
 PLAN = ROOT / "benchmarks" / "plan.txt"
 REBUILD = [ROOT / "benchmarks" / name for name in ("figure3.py", "results.py")]
@@ -57,34 +59,41 @@ class Job:
     recipe: Path
     row: str
     seed: int
-    steps: int
+    steps: int | None  # None: as many as go into the minutes of the row
     overrides: dict[str, Any]
     flags: tuple[str, ...]
+    minutes: float = 0.0  # that are left to the machine to fill
 
     @property
     def name(self) -> str:
         changed = "".join(f"-{key}-{_slug(value)}" for key, value in sorted(self.overrides.items()))
-        return f"{self.row}{changed}-steps{self.steps}-seed{self.seed}".replace("_", "-")
+        length = f"minutes{self.minutes:g}" if self.steps is None else f"steps{self.steps}"
+        return f"{self.row}{changed}-{length}-seed{self.seed}".replace("_", "-").replace(":", "-")
 
     def command(self, out: Path) -> list[str]:
-        spec = f"{self.recipe}:{self.row}"
+        spec = f"{self.recipe}:{self.row.removeprefix(f'{SHORT}:')}"
         return [sys.executable, "-m", "cadr", "train", spec, *self.flags, "--seed", str(self.seed), "--out", str(out)]
 
 
 def plan(rows: Sequence[str], seeds: Sequence[int], flags: Sequence[str]) -> list[Job]:
     """One job per row and seed, once the flags have been understood: a typing error costs nothing."""
-    known = {row.name: (path, row) for path in RECIPES for row in read_rows(path)}
+    known = {
+        f"{SHORT}:{row.name}" if path.stem == SHORT else row.name: (path, row)
+        for path in RECIPES
+        for row in read_rows(path)
+    }
     jobs = []
     for name in rows:
         if name not in known:
             raise ConfigError(f"there is no row {name!r}; see them with cadr recipes")
         path, row = known[name]
-        namespace = cadr_parser("train").parse_args(["train", f"{path}:{name}", *flags])
+        namespace = cadr_parser("train").parse_args(["train", f"{path}:{row.name}", *flags])
         choice: Choice = namespace.choice
         plain = {f.name: f.default for kind in choice.classes.values() for f in fields(kind)} | row.values
         flat = read_flat(namespace)
         overrides = {k: v for k, v in flat.items() if k not in _NEUTRAL and plain.get(k) != v}
-        jobs += [Job(path, name, seed, flat["steps"], overrides, tuple(flags)) for seed in seeds]
+        length = flat.get("steps"), overrides.pop("minutes", row.values.get("minutes", 0.0))
+        jobs += [Job(path, name, seed, length[0], overrides, tuple(flags), length[1]) for seed in seeds]
     return jobs
 
 
@@ -103,8 +112,11 @@ def read_plan(path: Path) -> list[Job]:
 def show_rest(jobs: Sequence[Job], records: Path) -> None:
     left = [job for job in jobs if not path_of(job.name, records).exists()]
     for job in left:
-        print(f"{job.steps:7,} steps  {job.name}")
-    print(f"{len(left)} of {len(jobs)} runs are left, {sum(job.steps for job in left):,} steps.")
+        length = f"{job.minutes:5g} minutes" if job.steps is None else f"{job.steps:7,} steps"
+        print(f"{length}  {job.name}")
+    minutes = sum(job.minutes for job in left if job.steps is None)
+    more = f" and {minutes:g} minutes" if minutes else ""
+    print(f"{len(left)} of {len(jobs)} runs are left, {sum(job.steps or 0 for job in left):,} steps{more}.")
 
 
 def run(jobs: Sequence[Job], runs: Path, records: Path, abreast: int, minutes: float | None) -> int:
@@ -120,6 +132,7 @@ def _run(
     waiting = [job for job in jobs if not _recorded(path_of(job.name, records))]
     running: dict[Job, subprocess.Popen[bytes]] = {}
     begun: dict[Job, float] = {}
+    whole: dict[Job, bool] = {}  # nothing of it was there before
     together = min(abreast, len(waiting))
     failed: list[Job] = []
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -129,13 +142,15 @@ def _run(
             while waiting and len(running) < abreast and all(_trains(runs / job.name, begun[job]) for job in running):
                 job = waiting.pop(0)
                 begun[job] = time.time()
+                whole[job] = not (runs / job.name).exists()
                 remember_abreast(runs / job.name, together)
                 running[job] = _start(job, runs, environment, share=abreast > 1)
             for job, process in list(running.items()):
                 if process.poll() is not None:
                     del running[job]
                     if process.returncode == 0:
-                        print(f"recorded {write_record(job, runs / job.name, records)}", flush=True)
+                        wall = time.time() - begun[job] if whole[job] else None
+                        print(f"recorded {write_record(job, runs / job.name, records, wall)}", flush=True)
                     else:
                         failed.append(job)
                         print(f"{job.name} ended with status {process.returncode}", file=sys.stderr, flush=True)

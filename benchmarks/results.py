@@ -41,6 +41,7 @@ from benchmarks.digits_table import digits  # noqa: E402
 from benchmarks.listings import provenance, recalls, variants  # noqa: E402
 from benchmarks.matched import accuracy, matched_accuracy  # noqa: E402
 from benchmarks.paper_tables import TABLES, column, section, to_show  # noqa: E402
+from benchmarks.short_runs import short_runs  # noqa: E402
 
 RECIPE = ROOT / "recipes" / "hu2022.toml"
 SUCCESSORS = ROOT / "recipes" / "successors.toml"
@@ -113,6 +114,7 @@ def build(
     parts = ["# Results", headline(rows, cells, elsewhere), intro]
     if with_figure:
         parts.append("![Convergence and confusion matrices of FixMatch and CADR, as in Figure 3](figure3.svg)")
+    parts.append(short_runs(records))
     parts += [section(table, rows, cells) for table in TABLES if to_show(table, rows, cells)]
     parts += [compared(rows, records), recalls(records), digits(rivals or {}), variants(records), provenance(records)]
     return "\n\n".join(part for part in parts if part) + "\n"

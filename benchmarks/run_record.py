@@ -31,14 +31,15 @@ def _abreast(out: Path) -> int:
     return int(path.read_text(encoding="utf-8")) if path.exists() else 1
 
 
-def write_record(job: Job, out: Path, records: Path) -> Path:
+def write_record(job: Job, out: Path, records: Path, wall: float | None = None) -> Path:
     """The run's flat result, with the recipe's row, what was changed, and the last confusion matrix.
 
-    By step, also which names were exchanged, and how many labels of each class a generation adopted, with the share of
-    right ones in percent.
+    `wall` is how many seconds its process lived, start-up included, if it was one process. By step, also which names
+    were exchanged, and how many labels of each class a generation adopted, with the share of right ones in percent.
     """
     record = json.loads((out / "result.json").read_text(encoding="utf-8"))
     record |= {"row": job.row, "overrides": job.overrides, "abreast": _abreast(out), "confusion": None}
+    record |= {"minutes": None if job.steps else job.minutes, "wall_seconds": None if wall is None else round(wall, 1)}
     record |= {"renamed": [], "generations": []}
     for said in read_records(out / "metrics.jsonl"):
         if said["kind"] == "evaluation":

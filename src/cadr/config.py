@@ -70,6 +70,9 @@ class Training:
     """How long, how large, how often, and on what."""
 
     steps: int = option(2**17, "training steps; the schedule ends with them")
+    minutes: float | None = option(
+        None, "how long the run may take: as many steps as go into that here, moved by Muon unless another is named"
+    )
     batch: int = option(64, "labelled examples per step")
     ratio: int = option(7, "unlabelled examples per labelled one")
     seed: int = option(1, "decides the split, the initial weights, the batches and the views")
@@ -95,6 +98,8 @@ class Training:
             raise ConfigError(f"batch times ratio must be at most {ROWS}, got {self.batch} times {self.ratio}.")
         at_least(self.seed, 0, "seed")
         at_least(self.checkpoint_seconds, 0.0, "checkpoint_seconds")
+        if self.minutes is not None:
+            at_least(self.minutes, 0.0, "minutes")
         if self.log_every is not None:
             at_least(self.log_every, 1, "log_every")
         one_of(self.precision, ("auto", "fp32", "bf16"), "precision")

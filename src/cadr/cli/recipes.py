@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cadr.cli.main import Subparsers
 
 
-_ABOUT = ("published", "published_sd", "tables")
+_ABOUT = ("published", "published_sd", "tables", "expected")
 FOLDER = Path("recipes")
 _PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -38,6 +38,7 @@ class Row:
     published: float | None = None
     published_sd: float | None = None
     tables: tuple[str, ...] = ()
+    expected: str = ""  # of ours
 
 
 def our_recipes() -> Path:
@@ -89,6 +90,7 @@ def read_rows(path: Path) -> list[Row]:
                 cell.get("published"),
                 cell.get("published_sd"),
                 tuple(cell.get("tables", ())),
+                cell.get("expected", ""),
             )
         )
     return rows
@@ -104,7 +106,7 @@ def _load(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is not a TOML file: {error}") from None
 
 
-_COLUMNS = ("row", "data", "labels", "algorithm", "model", "steps", "published", "table", "")
+_COLUMNS = ("row", "data", "labels", "algorithm", "model", "steps", "published", "expected", "table", "")
 
 
 def add(subparsers: Subparsers) -> None:
@@ -142,8 +144,9 @@ def _line(row: Row) -> list[str]:
         _labels(values),
         str(values.get("algorithm", "")),
         str(values.get("model", "")),
-        str(values.get("steps", "")),
+        str(values.get("steps", f"{values['minutes']} min" if "minutes" in values else "")),
         published,
+        row.expected,
         ", ".join(row.tables),
         note,
     ]

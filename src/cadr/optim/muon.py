@@ -29,8 +29,12 @@ _MOST_PADDING = 16  # times a matrix's own columns
 
 @dataclass(frozen=True)
 class Muon(SGD):
-    """Orthogonalised momentum for hidden kernels; first convolution, last layer, biases and norms as with SGD."""
+    """Orthogonalised momentum for hidden kernels; first convolution, last layer, biases and norms as with SGD.
 
+    Its rate falls to zero, so that a short run ends where it has converged.
+    """
+
+    cosine: float = option(0.5, "share of half a turn that the learning rate's cosine runs through")
     muon_lr: float = option(0.02, "size of a hidden kernel's update at the first step")
     muon_decay: float = option(0.05, "decoupled decay of hidden kernels, as a share of their rate")
     muon_momentum: float = option(0.95, "momentum of hidden kernels")
@@ -59,6 +63,11 @@ class Muon(SGD):
             matrices.beside.join()
 
         return update
+
+
+def averaged_over(steps: int) -> float:
+    """The decay of an average of the weights over a twentieth of a run, a thousand steps at most."""
+    return round(min(max(1.0 - 20.0 / steps, 0.5), 0.999), 4)
 
 
 def hidden_kernels(model: nn.Module) -> frozenset[str]:

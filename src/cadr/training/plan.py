@@ -4,6 +4,10 @@
 run. What nobody gave is, on somebody's own data, what the run that is there already has, or else chosen by the data; on
 a benchmark and in a recipe it is what was published: the defaults of the parts.
 
+A run of so many `minutes` is moved by Muon unless somebody names another optimiser, and has as many steps as go into
+that time here: a few are timed, and their number is then as fixed as if it had been given. Muon's learning rate falls
+to zero, and its average of the weights covers a twentieth of the run, whatever its length: it ends converged.
+
 Own data that are features (a table, embeddings) are learned by the ensemble, unless somebody names an algorithm or a
 setting that only a network has. Pictures themselves take a network.
 """
@@ -11,16 +15,17 @@ setting that only a network has. Pictures themselves take a network.
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from cadr.algorithms import Supervised
-from cadr.config import CHOICES, OF_NETWORKS, VIEWS, Config, name_of
+from cadr.config import CHOICES, OF_NETWORKS, VIEWS, Config, Training, name_of
 from cadr.data import BENCHMARKS, open_data
 from cadr.data.description import columns_in_words
 from cadr.data.pool import MISSING, Pool
@@ -28,15 +33,20 @@ from cadr.diagnosis.result import Diagnosis
 from cadr.ensemble.settings import INSTANT
 from cadr.errors import ConfigError, DataError
 from cadr.models import MLP, MODELS, choose
+from cadr.optim import Muon, averaged_over
 from cadr.training.run_folder import RunFolder
 from cadr.training.target import Target, diagnosed_target, takes_target
+
+if TYPE_CHECKING:
+    from cadr.training.pace import Pace
 
 ALGORITHM = "cadr"  # the paper's, and whenever a network is trained
 ON_FEATURES = "ensemble"
 SIZES = ("model", "steps", "batch", "ratio", "lr", "ema")
 CHOSEN = (*SIZES, "target_prior")
 SMALL = ("mlp", "convnet")
-_IDLE = {"validation", "evaluations", "checkpoint_seconds", "log_every", "precision", "compile"}  # in an ensemble
+# in an ensemble
+_IDLE = {"minutes", "validation", "evaluations", "checkpoint_seconds", "log_every", "precision", "compile"}
 _ONCE_CHOSEN = ("evaluations",)  # of runs that are there, for which it was
 _FEW = 4096  # rows
 _SMALL = 2**18  # parameters of somebody's own network
@@ -53,6 +63,7 @@ class Plan:
     target: Target | None = None  # None: somebody said what the classes' shares are, or nobody needs to know
     left_open: tuple[str, ...] = ()  # settings that the data have chosen
     why: str = ""  # the algorithm is what it is, where the data have chosen it
+    pace: Pace | None = None  # that was measured for a run of so many minutes
 
     @property
     def diagnosis(self) -> Diagnosis | None:
@@ -64,14 +75,15 @@ class Plan:
 
         Nothing about a run that is there already, or that somebody else wrote down.
         """
+        paced = [] if self.pace is None else [self.pace.sentence()]
         if self.pool is None or not self.left_open:
-            return []
+            return paced
         if self.config.is_instant:
             return [*self._method(), *columns_in_words(self.pool)]
         settled = self.config.to_dict()
         names = [name for name in CHOSEN if name in self.left_open and settled.get(name)]
         flags = [f"--{name.replace('_', '-')} {_words(settled[name])}" for name in names]
-        words = [f"Chosen by the data: {' '.join(flags)}"] if flags else []
+        words = [*paced, f"Chosen by the data: {' '.join(flags)}"] if flags else paced
         words += [] if self.target is None else self.target.sentences()
         if self.pool.kind == "image" and "flip" in self.left_open:
             words.append("Half of the images are mirrored: add --no-flip where left and right matter, as in letters.")
@@ -117,7 +129,9 @@ def plan(
     If there is a run in the folder `out`, it stays what it is. A `recipe` is complete as it was written. Own data whose
     labels are all known are refused unless `complete_labels`.
     """
+    began = time.monotonic()
     opened = data if isinstance(data, Opened) else Opened(data)
+    settings = _moved(settings)
     before = None if out is None else RunFolder(out).config()
     flat = _without_idle({"algorithm": ALGORITHM if before is None else name_of(before.algorithm), **settings})
     config = Config.from_dict(_without_unnamed(flat))
@@ -135,15 +149,19 @@ def plan(
     flat.setdefault("views", pool.kind)
     if recipe or not is_own(config):
         chosen = {} if model is not None else {"model": choose(input_shape(pool))}
-        return Plan(complete(Config.from_dict(chosen | flat), pool, model), pool, model)
+        pace = _paced(flat, chosen, pool, model, began)
+        flat = _averaged(flat if pace is None else pace.settings(flat))
+        return Plan(complete(Config.from_dict(chosen | flat), pool, model), pool, model, pace=pace)
     if not complete_labels:
         _check_missing(config, pool)
     target = None if "target_prior" in flat or not takes_target(type(config.algorithm)) else opened.target(config)
     told = {} if target is None or target.shares is None else {"target_prior": target.shares}
-    chosen = sizes(pool, flat, device_of(config.training.device), model) | told
-    settled = complete(Config.from_dict(chosen | flat), pool, model)
+    device = device_of(config.training.device)
+    pace = _paced(flat, sizes(pool, flat, device, model) | told, pool, model, began)
+    flat = _averaged(flat if pace is None else pace.settings(flat))
+    settled = complete(Config.from_dict(sizes(pool, flat, device, model) | told | flat), pool, model)
     left_open = tuple(name for name in (*CHOSEN, "flip") if name not in settings)
-    return Plan(settled, pool, model, target, left_open, why)
+    return Plan(settled, pool, model, target, left_open, why, pace)
 
 
 def chosen_algorithm(settings: Mapping[str, Any], opened: Opened) -> str:
@@ -260,6 +278,29 @@ def device_of(name: str) -> torch.device:
     return device
 
 
+def _moved(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """With Muon where a run is to take so many minutes and nobody names an optimiser."""
+    return ({"optimiser": "muon"} if settings.get("minutes") is not None else {}) | dict(settings)
+
+
+def _paced(
+    flat: dict[str, Any], chosen: dict[str, Any], pool: Pool, model: nn.Module | None, began: float
+) -> Pace | None:
+    """How many steps go into the minutes that somebody gave without a number of steps."""
+    if flat.get("minutes") is None or "steps" in flat:
+        return None
+    from cadr.training.pace import measured
+
+    return measured(complete(Config.from_dict(chosen | flat), pool, model), flat, pool, model, began)
+
+
+def _averaged(flat: dict[str, Any]) -> dict[str, Any]:
+    """With an average over a part of the run where Muon moves it."""
+    if flat.get("optimiser") != "muon":
+        return flat
+    return {"ema": averaged_over(flat.get("steps", Training.steps))} | flat
+
+
 def _without_unnamed(flat: Mapping[str, Any]) -> dict[str, Any]:
     """Without settings of a network or of views that nobody has named: the data will, when they have been opened."""
     later = [kind for part in ("model", "views") if part not in flat for kind in CHOICES[part].values()]
@@ -277,6 +318,8 @@ def _as_before(flat: Mapping[str, Any], before: Config, own: bool) -> Config:
     """A run that is continued stays what it is, on whatever machine: what was left open is what was chosen then."""
     stored = before.to_dict()
     names = {*CHOSEN, *_ONCE_CHOSEN} if own else set()
+    names |= {"steps", "evaluations"} if before.training.minutes is not None else set()
+    names |= {"ema"} if isinstance(before.optimiser, Muon) else set()
     for part in ("model", "views"):
         if part not in flat and getattr(before, part) is not None:
             names |= {part, *(field.name for field in dataclasses.fields(getattr(before, part)))}
