@@ -19,8 +19,9 @@ from torch import nn
 from cadr.config import Config
 from cadr.data.pool import Pool
 from cadr.errors import ConfigError
-from cadr.training.device_data import Inputs
+from cadr.training.feed import Inputs
 from cadr.training.network import evaluate
+from cadr.training.phases import step_phases
 from cadr.training.prepare import prepare
 from cadr.training.run_folder import RunFolder
 from cadr.training.step import Step
@@ -60,9 +61,9 @@ def measured(config: Config, given: Mapping[str, Any], pool: Pool, model: nn.Mod
     with tempfile.TemporaryDirectory() as nowhere, freed_memory_kept():
         prepared = prepare(config, RunFolder(Path(nowhere) / "run"), pool, copy.deepcopy(model))
         inputs = Inputs.of(prepared.pool, prepared.device)
-        step = Step(
-            prepared.model, config.algorithm, prepared.config.views, inputs, config.optimiser, config.training, 100
-        )
+        parts = (prepared.model, config.algorithm, prepared.config.views, inputs, config.optimiser)
+        phases = step_phases(config.algorithm, prepared.config.views, config.training.steps)
+        step = Step(*parts, config.training, longest=100, phases=phases)
         together = 50 if step.on_gpu else 3  # between two looks at the clock, for which the device is waited for
         step.advance(together)
         _wait(step.device)
@@ -75,7 +76,7 @@ def measured(config: Config, given: Mapping[str, Any], pool: Pool, model: nn.Mod
         seconds = (time.monotonic() - ready) / taken
         evaluations = time.monotonic()
         if inputs.test_examples is not None:
-            evaluate(step.average_model, inputs, step.half)
+            evaluate(step.state.average_model, inputs, step.half)
             _wait(step.device)
     end = time.monotonic()
     count, each = config.training.evaluations, end - evaluations
