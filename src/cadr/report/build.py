@@ -35,9 +35,9 @@ from cadr.report.sections import (
     summaries,
 )
 from cadr.training import checkpoint
-from cadr.training.data_location import located
 from cadr.training.plan import Opened
 from cadr.training.prepare import fingerprint
+from cadr.training.run_folder import located
 from cadr.utils.files import atomic_write
 from cadr.utils.optional_imports import optional_import
 
