@@ -55,11 +55,18 @@ def add(subparsers: Subparsers) -> None:
     )
     parser.add_argument("--root", metavar="FOLDER", help="where benchmarks lie (default: $CADR_DATA, else data/)")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
+    parser.add_argument(
+        "--shard",
+        metavar="I/N",
+        help="only the I-th of N parts of the rows, to be predicted on several machines; CSV files of all parts, one "
+        "after another (cat), are the file of all rows, as only the first has the names of the columns",
+    )
     parser.set_defaults(run=run)
 
 
 def run(namespace: Namespace) -> int:
     from cadr.inference.predict import predict_file
+    from cadr.utils.shard import Shard
 
     begun = time.perf_counter()
     found = predict_file(
@@ -72,6 +79,7 @@ def run(namespace: Namespace) -> int:
         prior=namespace.prior,
         root=namespace.root,
         device=namespace.device,
+        shard=None if namespace.shard is None else Shard.parse(namespace.shard),
         progress=_Progress(),
     )
     seconds = time.perf_counter() - begun
@@ -117,7 +125,8 @@ def _compared(found: Predicted, run: Path) -> list[str]:
 
 
 def _show(found: Predicted) -> None:
-    lines = [[n, f"{c:,}", f"{100 * c / found.rows:.1f} %"] for n, c in found.counts.items()]
+    rows = max(1, found.rows)  # a part of little may be nothing
+    lines = [[n, f"{c:,}", f"{100 * c / rows:.1f} %"] for n, c in found.counts.items()]
     show_table(["class", "predicted", "share"], lines)
 
 

@@ -6,13 +6,13 @@ the data have labels `label` and `disagrees`. The file appears under its name wh
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -22,16 +22,17 @@ from torch import nn
 from cadr.data import validation
 from cadr.data.sources.base import Block, Blocks
 from cadr.data.sources.labels import Names
-from cadr.data.sources.parsing import UnknownCategories, python_values
+from cadr.data.sources.parsing import UnknownCategories
 from cadr.data.sources.registry import open_blocks
 from cadr.errors import ConfigError, DataError
 from cadr.inference.overwrite_guard import check_not_overwritten
 from cadr.inference.population import ESTIMATED, Shift, estimated_shift, shift_to, training_shares
+from cadr.inference.prediction_file import PredictionFile, check_suffix
 from cadr.inference.predictor import Predictor
 from cadr.training.signature import InputSpec
-from cadr.utils.files import atomic_write, expand_home
+from cadr.utils.files import expand_home
 from cadr.utils.memory import kept_from_the_second
-from cadr.utils.optional_imports import optional_import
+from cadr.utils.shard import Shard
 
 
 class Predicted(NamedTuple):
@@ -49,6 +50,62 @@ class Predicted(NamedTuple):
     shift_note: str = ""  # what to know about it; blank: nothing
 
 
+class Judged(NamedTuple):
+    """Some rows and what the model makes of them."""
+
+    piece: Any  # of the file
+    counts: NDArray[np.int64]  # of rows predicted to be of each class
+    labels: Names | None
+    wrong: NDArray[np.bool_] | None
+    unseen: Mapping[str, UnknownCategories]
+
+
+@dataclass(frozen=True)
+class Judge:
+    """From a block of rows to a piece of the file, in whichever process."""
+
+    predictor: Predictor
+    file: PredictionFile
+    top: int
+    shift: Shift | None
+
+    def __call__(self, block: Block) -> Judged:
+        best, probabilities = self._best(block)
+        names = np.array(self.predictor.class_names, dtype=object)
+        wrong = None if block.labels is None else (block.labels != "") & (block.labels != names[best[:, 0]])
+        counts = np.bincount(best[:, 0], minlength=len(names))
+        return Judged(self.file.piece(block, best, probabilities, wrong), counts, block.labels, wrong, block.unseen)
+
+    def _best(self, block: Block) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        probabilities = self.predictor.probabilities(block.examples)
+        if self.shift is not None:
+            probabilities = torch.from_numpy(self.shift(probabilities.double().cpu().numpy())).float()
+        found = probabilities.topk(self.top, dim=1)
+        return found.indices.cpu().numpy(), found.values.cpu().numpy()
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What to predict on, to be opened where it is read."""
+
+    data: str
+    labels: Path | None
+    label_column: str | None
+    root: str | Path | None
+
+    def open(self, predictor: Predictor) -> Blocks:
+        wanted = predictor.wanted()
+        if self.label_column is not None:
+            wanted = dataclasses.replace(wanted, label_column=self.label_column)
+        return open_blocks(self.data, wanted, self.labels, self.root)
+
+
+class Engine(Protocol):
+    """What predicts elsewhere than here: every block of all the rows, in order."""
+
+    def __call__(self, judge: Judge, rows: Rows, opened: Blocks) -> Iterator[Judged]: ...
+
+
 def predict_file(
     run: Path | str,
     data: str,
@@ -61,60 +118,97 @@ def predict_file(
     root: str | Path | None = None,
     device: str = "auto",
     model: nn.Module | None = None,
+    shard: Shard | None = None,
+    engine: Engine | None = None,
     progress: Callable[[int], None] = lambda rows: None,
 ) -> Predicted:
     """Predict every row of `data` with the run in folder `run`; `out` ends in .csv or .parquet.
 
     `label_column` is where labels to compare with stand, if not in the column that the run was trained with. `prior`
     are the classes' shares among these rows, as `cat=.2,dog=.8`, or `estimated`: from the rows themselves, which are
-    read twice then.
+    read twice then. Of a `shard` only these rows are predicted; CSV files of all shards, one after another, are the
+    file of all rows: the first one alone has the names of the columns.
     """
     out = Path(out)
-    if out.suffix.lower() not in (".csv", ".parquet", ".pq"):
-        raise ConfigError(f"{out}: predictions are written to a file that ends in .csv or .parquet")
+    check_suffix(out)
     if top < 1:
         raise ConfigError(f"top must be at least 1, got {top}")
     for given in (expand_home(data), labels):
         if given is not None and out.exists() and given.exists() and out.samefile(given):
             raise ConfigError(f"{out} is what to predict on; write the predictions to another file")
+    if prior == ESTIMATED and (shard is not None or engine is not None):
+        raise ConfigError(
+            "prior: shares are estimated from all rows in one process; estimate them there on some of the rows, and "
+            "give them here as CLASS=SHARE,…"
+        )
     predictor = Predictor.load(run, model, device)
     check_not_overwritten(predictor.config, Path(run), out)
-    wanted = predictor.wanted()
-    if label_column is not None:
-        wanted = dataclasses.replace(wanted, label_column=label_column)
-    opened = open_blocks(data, wanted, labels, root)
+    rows = Rows(data, labels, label_column, root)
+    opened = rows.open(predictor)
     if label_column is not None and not opened.has_labels:
         raise DataError(f"{labels or data} has no labels in a column {label_column!r}; see how its columns are called")
-    shift, shift_note = _shift(prior, run, predictor, lambda: open_blocks(data, wanted, labels, root).blocks)
+    shift, shift_note = _shift(prior, run, predictor, lambda: rows.open(predictor).blocks)
     top = min(top, len(predictor.class_names))
-    new = _new_columns(top, opened.has_labels)
-    taken = [name for name in opened.columns if name in new]
+    file = PredictionFile.of(out, predictor.class_names, opened, top)
+    taken = [name for name in opened.columns if name in file.new]
     if taken:
         raise DataError(f"{data} has a column {taken[0]!r} already, which the predictions need; rename it")
-    names = np.array(predictor.class_names, dtype=object)
-    counts = np.zeros(len(names), dtype=np.int64)
-    rows = labelled = disagreements = 0
-    lacking: Counter[str] = Counter()
-    unseen: dict[str, UnknownCategories] = {}
+    judge = Judge(predictor, file, top, shift)
     passing = Passing(Path(run), predictor.spec) if opened.has_labels else None
-    writer = _csv if out.suffix.lower() == ".csv" else _parquet
-    with kept_from_the_second(opened.blocks) as blocks, writer(out, opened, new) as write:
-        for block in blocks:
-            best, probabilities = _best(predictor, block, top, shift)
-            wrong = None if block.labels is None else (block.labels != "") & (block.labels != names[best[:, 0]])
-            write(block.kept, names, best, probabilities, block.labels, wrong)
-            rows += len(best)
-            counts += np.bincount(best[:, 0], minlength=len(names))
-            if block.labels is not None and wrong is not None and passing is not None:
-                passing.add(block.labels, wrong)
-                labelled, disagreements = labelled + int((block.labels != "").sum()), disagreements + int(wrong.sum())
-                lacking.update(label for label in block.labels[wrong] if label not in predictor.class_names)
-            unseen |= {name: unseen.get(name, UnknownCategories()) + more for name, more in block.unseen.items()}
-            progress(rows)
-    by_class = dict(zip(predictor.class_names, counts.tolist(), strict=True))
+    tally = Tally(predictor.class_names, passing)
+    # The file is begun first: that it cannot be written should not show when all has been predicted.
+    with file.open(out, begins=shard is None or shard.is_first) as write:
+        answers = _here(judge, opened, shard) if engine is None else nullcontext(engine(judge, rows, opened))
+        with answers as judged:
+            for one in judged:
+                write(one.piece)
+                tally.add(one)
+                progress(tally.rows)
+    by_class = dict(zip(predictor.class_names, tally.counts.tolist(), strict=True))
     own = None if passing is None else passing.own
     caution = predictor.calibration.caution
-    return Predicted(rows, labelled, disagreements, lacking, by_class, caution, unseen, own, shift, shift_note)
+    return Predicted(
+        tally.rows,
+        tally.labelled,
+        tally.disagreements,
+        tally.lacking,
+        by_class,
+        caution,
+        tally.unseen,
+        own,
+        shift,
+        shift_note,
+    )
+
+
+@contextmanager
+def _here(judge: Judge, opened: Blocks, shard: Shard | None) -> Iterator[Iterator[Judged]]:
+    parts = range(opened.parts) if shard is None else shard.part(opened.parts)
+    last = None if shard is None or shard.is_last else parts.stop  # how many parts there are may be an estimate
+    with kept_from_the_second(opened.read(parts.start, last)) as blocks:
+        yield map(judge, blocks)
+
+
+class Tally:
+    """Of all rows so far."""
+
+    def __init__(self, classes: tuple[str, ...], passing: Passing | None) -> None:
+        self.classes, self.passing = classes, passing
+        self.counts = np.zeros(len(classes), dtype=np.int64)
+        self.rows = self.labelled = self.disagreements = 0
+        self.lacking: Counter[str] = Counter()
+        self.unseen: dict[str, UnknownCategories] = {}
+
+    def add(self, judged: Judged) -> None:
+        self.rows += int(judged.counts.sum())
+        self.counts += judged.counts
+        if judged.labels is not None and judged.wrong is not None and self.passing is not None:
+            self.passing.add(judged.labels, judged.wrong)
+            self.labelled += int((judged.labels != "").sum())
+            self.disagreements += int(judged.wrong.sum())
+            self.lacking.update(label for label in judged.labels[judged.wrong] if label not in self.classes)
+        for name, more in judged.unseen.items():
+            self.unseen[name] = self.unseen.get(name, UnknownCategories()) + more
 
 
 def _shift(
@@ -128,78 +222,6 @@ def _shift(
     with kept_from_the_second(blocks()) as parts:
         found = (predictor.probabilities(block.examples).double().cpu().numpy() for block in parts)
         return estimated_shift(found, before), note
-
-
-def _best(
-    predictor: Predictor, block: Block, top: int, shift: Shift | None
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    probabilities = predictor.probabilities(block.examples)
-    if shift is not None:
-        probabilities = torch.from_numpy(shift(probabilities.double().cpu().numpy())).float()
-    found = probabilities.topk(top, dim=1)
-    return found.indices.cpu().numpy(), found.values.cpu().numpy()
-
-
-def _new_columns(top: int, has_labels: bool) -> list[str]:
-    names = [f"{what}{'' if k == 1 else f'_{k}'}" for k in range(1, top + 1) for what in ("predicted", "probability")]
-    return [*names, "label", "disagrees"] if has_labels else names
-
-
-@contextmanager
-def _csv(out: Path, opened: Blocks, new: list[str]) -> Iterator[Callable[..., None]]:
-    # a file name that is no UTF-8 is written as the bytes it is
-    with atomic_write(out) as path, path.open("w", encoding="utf-8", errors="surrogateescape", newline="") as file:
-        lines = csv.writer(file, lineterminator="\n")
-        lines.writerow([*opened.columns, *new])
-
-        def write(kept: list[Any], names: Any, best: Any, probabilities: Any, labels: Any, wrong: Any) -> None:
-            columns = [
-                column if isinstance(column, list) else python_values(column, f"column {name!r}")
-                for column, name in zip(kept, opened.columns, strict=True)
-            ]
-            for k in range(best.shape[1]):
-                columns.append(names[best[:, k]].tolist())
-                columns.append(list(map("{:.6f}".format, probabilities[:, k].tolist())))
-            if opened.has_labels:
-                columns.append(labels.tolist())
-                columns.append(np.where(labels == "", "", np.where(wrong, "yes", "no")).tolist())
-            lines.writerows(zip(*columns, strict=True))
-
-        yield write
-
-
-@contextmanager
-def _parquet(out: Path, opened: Blocks, new: list[str]) -> Iterator[Callable[..., None]]:
-    what = f"writing {out}, where .csv would not,"
-    pa, parquet = (optional_import(name, what, "parquet") for name in ("pyarrow", "pyarrow.parquet"))
-    text = pa.dictionary(pa.int32(), pa.string())
-    kinds = {"probability": pa.float32(), "disagrees": pa.bool_()}
-    other = pa.int64() if opened.numbered else pa.string()
-    fields = [(name, opened.types.get(name, other)) for name in opened.columns]
-    fields += [(name, kinds.get(name.split("_")[0], text)) for name in new]
-    schema = pa.schema(fields)
-    with atomic_write(out) as path, parquet.ParquetWriter(path, schema) as file:
-
-        def write(kept: list[Any], names: Any, best: Any, probabilities: Any, labels: Any, wrong: Any) -> None:
-            words = pa.array(names.tolist(), pa.string())
-
-            def named(indices: Any) -> Any:
-                return pa.DictionaryArray.from_arrays(pa.array(indices.astype(np.int32)), words)
-
-            types = [schema.field(i).type for i in range(len(kept))]
-            try:
-                columns = [c if isinstance(c, pa.Array) else pa.array(c, t) for c, t in zip(kept, types, strict=True)]
-            except UnicodeEncodeError as error:
-                raise DataError(f"{error.object!r} is no UTF-8, which Parquet needs; write a .csv file") from None
-            for k in range(best.shape[1]):
-                columns += [named(best[:, k]), pa.array(probabilities[:, k])]
-            if opened.has_labels:
-                missing = labels == ""
-                columns.append(pa.array(labels, pa.string(), mask=missing).dictionary_encode())
-                columns.append(pa.array(wrong, mask=missing))
-            file.write_batch(pa.record_batch(columns, schema=schema))
-
-        yield write
 
 
 class HeldOut(NamedTuple):

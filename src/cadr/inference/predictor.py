@@ -79,6 +79,10 @@ class Predictor:
         step = int(tensors["step"])
         return Predictor(model, spec, read_calibration(folder.path, spec), config, device_of(device), step)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For another process, which looks for the pretrained model itself."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("pretrained", "_double")}
+
     @property
     def class_names(self) -> tuple[str, ...]:
         return self.spec.class_names

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cadr.data.pool import Pool, chunks
+from cadr.data.pool import CHUNK, Pool, chunks
 from cadr.data.raw import Embedded, Pictures, Texts, embed, embed_pool
 from cadr.data.sources.base import Block, Blocks, Options, PredictionDataError, Wanted, in_words
 from cadr.data.sources.columns import Column, encode
@@ -125,9 +125,13 @@ def array_blocks(
     if array.ndim not in (2, 3, 4) or len(array) == 0:
         raise PredictionDataError(f"{name}: expected rows of {in_words(wanted.shape)}, got shape {array.shape}")
 
-    def blocks() -> Iterator[Block]:
-        start = 0
-        for part in (chunk[i : i + ROWS] for chunk in chunks(array) for i in range(0, len(chunk), ROWS)):
+    together = min(ROWS, max(1, CHUNK // max(1, array[:1].nbytes)))
+    parts = -(-len(array) // together)
+
+    def read(first: int, last: int | None) -> Iterator[Block]:
+        start = first * together
+        each = (array[i * together : (i + 1) * together] for i in range(parts)[first:last])
+        for part in (chunk for rows in each for chunk in chunks(rows)):  # one each, which are let go again
             examples = as_examples(name, part)
             if examples.ndim == 4 and wanted.raw == "pictures":
                 examples = wanted.embed(Pictures(examples))
@@ -140,7 +144,8 @@ def array_blocks(
             yield Block(examples, None if labels is None else labels[start:stop], [kept])
             start = stop
 
-    return Blocks(["row" if called is None else "id"], labels is not None, blocks(), {}, numbered=called is None)
+    columns = ["row" if called is None else "id"]
+    return Blocks(columns, labels is not None, read, parts, {}, numbered=called is None)
 
 
 def label_names(path: Path, labels: NDArray[Any], array: NDArray[Any], names: tuple[str, ...], wanted: Wanted) -> Names:

@@ -7,7 +7,7 @@ memory than thousands. Columns of a table that the model does not know are kept,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
@@ -95,17 +95,28 @@ class Block(NamedTuple):
     unseen: Mapping[str, UnknownCategories] = {}  # by column, where training has not seen some word
 
 
-class Blocks(NamedTuple):
-    """Rows to come. `types` are the Arrow types of the kept columns, where they have any but text.
+Read = Callable[[int, int | None], Iterator[Block]]
 
-    Rows that nothing identifies are `numbered`, in a column `row`; a table may have a column of that name itself.
+
+class Blocks(NamedTuple):
+    """Rows to come, in `parts` that can be read by themselves: `read(start, stop)` has the blocks of some of them.
+
+    Whatever part reading starts at, the blocks are the same. `types` are the Arrow types of the kept columns, where
+    they have any but text. Rows that nothing identifies are `numbered`, in a column `row`; a table may have a column of
+    that name itself.
     """
 
     columns: list[str]
     has_labels: bool
-    blocks: Iterator[Block]
+    read: Read
+    parts: int
     types: dict[str, Any]
     numbered: bool = False
+    sequential: bool = False  # what precedes a part is read to find it, and `parts` is an estimate
+
+    @property
+    def blocks(self) -> Iterator[Block]:
+        return self.read(0, None)
 
 
 class Source(Protocol):

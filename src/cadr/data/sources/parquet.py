@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -77,11 +79,13 @@ def open_blocks(path: Path, wanted: Wanted, labels: Path | None) -> Blocks:
     if file.metadata.num_rows == 0:
         raise PredictionDataError(f"{path} has no rows")
 
-    def blocks() -> Iterator[Block]:
-        start = 0
+    parts = -(-file.metadata.num_rows // ROWS)
+
+    def read(first: int, last: int | None) -> Iterator[Block]:
+        start = first * ROWS
+        wanted_parts = len(range(parts)[first:last])
         try:
-            for batch in file.iter_batches(batch_size=ROWS):
-                _check(path, batch)
+            for batch in islice(_from_row(path, file, start), wanted_parts):
                 given = None if layout.label_at is None else batch.column(layout.label_at)
                 labels = [] if given is None else python_values(given, f"{path}: column {wanted.label_column!r}")
                 kept = [batch.column(i) for i in layout.kept]
@@ -97,4 +101,34 @@ def open_blocks(path: Path, wanted: Wanted, labels: Path | None) -> Blocks:
             raise TableError(f"{path} is damaged: {reason(error)}") from error
 
     types = {header[i]: schema.field(i).type for i in layout.kept}
-    return Blocks(list(types) or ["row"], layout.label_at is not None, blocks(), types, not types)
+    return Blocks(list(types) or ["row"], layout.label_at is not None, read, parts, types, not types)
+
+
+def _from_row(path: Path, file: Any, first: int) -> Iterator[Any]:
+    """Batches of `ROWS` rows from row `first` on; groups of rows that lie before it are not read."""
+    groups = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
+    skipped = 0
+    while groups and skipped + groups[0] <= first:
+        skipped += groups.pop(0)
+    rest = range(file.metadata.num_row_groups - len(groups), file.metadata.num_row_groups)
+    before = first - skipped  # rows of the first group read
+    over = None
+    for batch in file.iter_batches(batch_size=ROWS, row_groups=rest):
+        _check(path, batch)
+        here, before = min(before, batch.num_rows), max(0, before - batch.num_rows)
+        if not here and over is None:  # as it is from the start of a group that begins with a part
+            yield batch
+            continue
+        over = _joined(over, batch.slice(here))
+        if over.num_rows >= ROWS:
+            yield over.slice(0, ROWS)
+            over = over.slice(ROWS)
+    if over is not None and over.num_rows:
+        yield over
+
+
+def _joined(before: Any, batch: Any) -> Any:
+    if before is None or not before.num_rows:
+        return batch
+    pyarrow = import_module("pyarrow")
+    return pyarrow.Table.from_batches([before, batch]).combine_chunks().to_batches()[0]

@@ -42,9 +42,11 @@ def open_blocks(path: Path, wanted: Wanted, labels: Path | None) -> Blocks:
 def picture_blocks(files: list[Path], names: list[Path], called: Names, wanted: Wanted) -> Blocks:
     """Files, what they are to be called, and their labels."""
 
-    def blocks() -> Iterator[Block]:
+    parts = -(-len(files) // TOGETHER)
+
+    def read(first: int, last: int | None) -> Iterator[Block]:
         unreadable: Unreadable = []
-        for start in range(0, len(files), TOGETHER):
+        for start in (i * TOGETHER for i in range(parts)[first:last]):
             part = slice(start, start + TOGETHER)
             examples, more = _examples(files[part], wanted)
             unreadable += more
@@ -54,7 +56,7 @@ def picture_blocks(files: list[Path], names: list[Path], called: Names, wanted: 
             yield Block(examples, called[part], [[n.as_posix() for n in names[part]]])
         check_readable(unreadable, len(files))
 
-    return Blocks(["file"], bool((called != "").any()), blocks(), {})
+    return Blocks(["file"], bool((called != "").any()), read, parts, {})
 
 
 def _examples(files: list[Path], wanted: Wanted) -> tuple[NDArray[Any], Unreadable]:

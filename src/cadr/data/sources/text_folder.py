@@ -40,10 +40,14 @@ def open_blocks(path: Path, wanted: Wanted, labels: Path | None) -> Blocks:
     else:
         files, names, called = [path], [Path(path.name)], names_of_texts([""], wanted.class_names)
 
-    def blocks() -> Iterator[Block]:
-        texts = read_texts(files)  # all of them, so that those which cannot be read are named together
-        for start in range(0, len(files), TOGETHER):
-            part = slice(start, start + TOGETHER)
-            yield Block(wanted.embed(texts[part]), called[part], [[n.as_posix() for n in names[part]]])
+    parts = -(-len(files) // TOGETHER)
 
-    return Blocks(["file"], bool((called != "").any()), blocks(), {})
+    def read(first: int, last: int | None) -> Iterator[Block]:
+        rows = slice(first * TOGETHER, None if last is None else last * TOGETHER)
+        texts = read_texts(files[rows])  # all of them, so that those which cannot be read are named together
+        for start in range(0, len(texts), TOGETHER):
+            part, at = slice(start, start + TOGETHER), rows.start + start
+            named = [n.as_posix() for n in names[at : at + TOGETHER]]
+            yield Block(wanted.embed(texts[part]), called[at : at + TOGETHER], [named])
+
+    return Blocks(["file"], bool((called != "").any()), read, parts, {})
