@@ -62,7 +62,7 @@ def label(row: Row, table: str) -> str:
     name = METHODS.get(row.values["algorithm"], row.values["algorithm"])
     if row.values.get("renaming"):
         return f"{name}, names put right (ours)"
-    return f"{name}, told the class sizes" if "target_prior" in row.values else name
+    return f"{name}, known class priors" if "target_prior" in row.values else name
 
 
 def _rank(row: Row) -> tuple[float, ...]:

@@ -88,7 +88,7 @@ def seed_by_seed(cell: Cell, bold: bool = False) -> str:
         figure = f"{record['median_10']:.2f} %"
         aside = f"seed {record['seed']}"
         if (matched := matched_accuracy(record["confusion"])) > accuracy(record["confusion"]) + EXCHANGED:
-            aside += f", which exchanged names: {matched:.2f} % if they were matched"
+            aside += f", which swapped classes: {matched:.2f} % if they were matched"
         said.append(f"{f'**{figure}**' if bold else figure} ({aside})")
     return " and ".join(filter(None, [", ".join(said[:-1]), said[-1]]))
 

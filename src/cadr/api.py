@@ -47,7 +47,7 @@ from cadr.training.tracking import check_trackers, tracked
 from cadr.utils.text import html_table
 
 ROWS = 8192  # predicted together
-_JUDGED = {"test": "the test set", "held_out": "rows held out", "validation": "labels held out"}
+_JUDGED = {"test": "the test set", "held_out": "rows held out", "validation": "held-out labels"}
 _JUDGED["cross_fitted"] = "the labels, each left out in its turn"
 
 
@@ -117,7 +117,7 @@ class Run:
         return np.asarray(torch.cat(found).double().cpu().numpy())
 
     def evaluate(self) -> dict[str, Any]:
-        """Accuracy, geometric mean, recall and confusion on the test set, or on the labels held out."""
+        """Accuracy, geometric mean, recall and confusion on the test set, or on the held-out labels."""
         return evaluate_run(self.path, self._pool, self.model, self.device)
 
     def report(self, path: Path | str = "report.html", **options: Any) -> Path:

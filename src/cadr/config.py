@@ -81,7 +81,7 @@ class Training:
         None, "steps between log records (default: a quarter of the evaluation interval, at least 10)"
     )
     renaming: bool = option(
-        False, "ask at every quarter of the run whether classes bear each other's names, and put them right"
+        False, "check after each quarter of the run whether classes have swapped labels, and swap them back"
     )
     checkpoint_seconds: float = option(60.0, "least time between checkpoints; 0 writes one with every log record")
     device: str = option("auto", "auto, cpu, cuda or cuda:N")
@@ -122,8 +122,8 @@ class Config:
     def __post_init__(self) -> None:
         if self.training.renaming and not self.algorithm.renamed:
             raise ConfigError(
-                f"{name_of(self.algorithm)} keeps more about the classes than renaming could put right; leave renaming "
-                "out, or use another algorithm."
+                f"{name_of(self.algorithm)} has state by class that renaming cannot swap; leave renaming out, or use "
+                "another algorithm."
             )
 
     def to_dict(self) -> dict[str, Any]:

@@ -254,5 +254,5 @@ def test_what_is_said_of_right_names():
     page = said_in("cadr.md")
     right = sum(r["matched"] == r["accuracy"] for r in records)
     said = f"in {len(records)} short runs on tables and digits, in {right} of which matching names would gain nothing"
-    assert f"{said}, it exchanges none" in page
+    assert f"{said}, it swaps none" in page
     assert not any(r["exchanged"] for r in records)

@@ -63,7 +63,7 @@ def test_the_first_sentence_is_computed():
     text = build(*cadr, record("cifar10-gamma50-fixmatch", accuracy=66.0))
     assert text.split("\n\n")[1] == (
         "On CIFAR-10, γ = 50, CADR (published with 93.79 %) reaches **93.00 %** (seed 1), **94.00 %** (seed 2) and "
-        "**34.00 %** (seed 3, which exchanged names: 99.00 % if they were matched) in **15.0 min** on one NVIDIA H200, "
+        "**34.00 %** (seed 3, which swapped classes: 99.00 % if they were matched) in **15.0 min** on one NVIDIA H200, "
         "FixMatch (published with 65.61 %), trained in the same way, 66.00 % (seed 1); as many steps of FixMatch "
         "elsewhere take 2.0 hours on four V100 ([as its issue tracker says](https://x))."
     )
@@ -156,7 +156,7 @@ def test_figure_4_shows_the_geometric_mean_and_runs_abreast_say_so():
     assert header[1:] == ["CIFAR-10, γ_u = 1/20: ours, 2^15 steps"]
     expected = "**90.00 / GM 88.50** (n = 1, 2^15 steps, 15.0 min, 4 abreast, NVIDIA H200)"
     assert body["+ CADR"] == [expected]
-    assert body["+ CADR, told the class sizes"] == ["·"]
+    assert body["+ CADR, known class priors"] == ["·"]
 
 
 def test_every_method_at_one_length_with_its_cost_where_it_compares():

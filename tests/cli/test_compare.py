@@ -28,7 +28,7 @@ def test_algorithms_times_seeds(tmp_path, capsys, processes):
     command += ["--out", str(tmp_path), "--processes", processes]
     assert main(command) == 0
     text = capsys.readouterr().out
-    assert text.splitlines()[0] == "--beta does not concern fixmatch."
+    assert text.splitlines()[0] == "--beta does not apply to fixmatch."
     results = {path.name: json.loads((path / "result.json").read_text()) for path in tmp_path.iterdir()}
     assert sorted(results) == ["cai-seed5", "cai-seed6", "fixmatch-seed5", "fixmatch-seed6"]
     assert results["cai-seed5"]["options"] == {"beta": 0.25}
@@ -89,7 +89,7 @@ def test_a_target_goes_to_those_that_take_one(flags, takers, words):
     assert [name for name, kind in algorithms.items() if getattr(kind, "target_prior", ()) == shares] == takers
     about = [line for line in said if line.startswith("--target-prior ")]
     assert len(about) == (words is not None)
-    assert all(line.startswith(f"--target-prior does not concern {words}") for line in about)
+    assert all(line.startswith(f"--target-prior does not apply to {words}") for line in about)
 
 
 def test_a_target_that_none_would_take_is_refused_as_in_training(capsys):
@@ -173,7 +173,7 @@ def test_a_comparison_on_few_labels_says_what_a_label_weighs(tmp_path, capsys):
     np.savez(tmp_path / "mine.npz", x=np.arange(80.0, dtype=np.float32).reshape(40, 2), y=labels)
     assert main(["compare", str(tmp_path / "mine.npz"), *TINY, "--seeds", "1", "--out", str(tmp_path / "runs")]) == 0
     text = capsys.readouterr().out
-    assert "All are judged on 4 labels held out, of which one is 25.0 points. Labels held out are as biased" in text
+    assert "All are evaluated on 4 held-out labels, each worth 25.0 points. Held-out labels are as biased" in text
 
 
 def test_own_data_are_not_trained_on_for_as_long_as_a_benchmark(tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ def runs(*pairs):
 
 
 def own(*pairs):
-    """On labels held out, of somebody's own."""
+    """On held-out labels, of somebody's own."""
     fixed = {"seconds": 2.0, "split_sha256": None, "evaluated_on": "validation"}
     return [{"last": a, "gm": g, "recall": [g, 99.0], **fixed} for a, g in pairs]
 
@@ -71,19 +71,19 @@ def test_the_sentence_on_a_tie():
 def test_labels_held_out_may_not_tell_methods_apart():
     level = {"fixmatch": own((80.0, 50.0), (90.0, 60.0)), "cadr": own((90.0, 60.0), (80.0, 50.0))}
     assert meaning(level, "fixmatch", 10).endswith(
-        "The labels held out cannot tell CADR from FixMatch (above it in 1 of 2 seeds): it is right about as many, the "
+        "The held-out labels cannot tell CADR from FixMatch (above it in 1 of 2 seeds): it gets as many right, the "
         "same in geometric mean."
     )
     perfect = {"fixmatch": own((100.0, 100.0)), "cap": own((100.0, 100.0)), "cadr": own((100.0, 100.0))}
     assert meaning(perfect, "fixmatch", 7) == (
-        "Highest accuracy in one seed, which proves little: FixMatch and CAP and CADR with 100.0 %. All are right "
-        "about every label held out, so these cannot tell the methods apart."
+        "Highest accuracy in one seed, which proves little: FixMatch and CAP and CADR with 100.0 %. All get every "
+        "held-out label right, so these cannot tell the methods apart."
     )
 
 
 def test_a_difference_of_less_than_a_label_may_be_chance():
     close = {"fixmatch": own((80.0, 50.0), (80.0, 50.0)), "cadr": own((80.0, 50.0), (90.0, 60.0))}
-    chance = "That is less than one label held out, and may be chance."
+    chance = "That is less than one held-out label, and may be chance."
     assert chance in meaning(close, "fixmatch", 10)  # 5 points, of 10 each
     assert chance not in meaning(close, "fixmatch", 20)
     assert chance not in meaning(close, "fixmatch")  # it is not known how many were held out

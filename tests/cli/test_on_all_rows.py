@@ -42,7 +42,7 @@ def misled(folder):
 
 
 def by_hand(run):
-    """Accuracy on the labels held out, each counting one over the propensity of its class."""
+    """Accuracy on the held-out labels, each counting one over the propensity of its class."""
     x, y = arrays()
     phi = np.array([c.propensity for c in diagnose(from_arrays(x, y)).classes])
     last = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()][-1]
@@ -135,5 +135,5 @@ def test_a_comparison_says_it_of_every_method(misled, tmp_path, capsys):
     }
     assert float(cells["CADR"][2]) == pytest.approx(by_hand(tmp_path / "all" / "cadr-seed1"), abs=0.051)
     assert (cells["Supervised"][-1], cells["CADR"][-1]) == ("none", "'0', '1'")
-    assert "Weighted: a label held out counts 1/propensity" in said
+    assert "Weighted: a held-out label counts 1/propensity" in said
     assert "Shares outside: classes whose predicted share" in said

@@ -247,4 +247,4 @@ def test_dates_that_pass_for_words_are_named(written, warned, tmp_path, capsys):
     for command in (["data", "show"], ["diagnose"]):
         assert main([*command, str(path)]) == 0
         said = capsys.readouterr().out
-        assert ("Warning: 'when' holds what look like dates" in said) == warned
+        assert ("Warning: 'when' seems to hold dates, but" in said) == warned

@@ -29,7 +29,7 @@ def table(tmp_path, cell, labelled=20):
 )
 def test_who_labelled_is_no_feature(cell, tmp_path, capsys):
     path = table(tmp_path, cell)
-    words = "Warning: 'by whom' only tells which rows have a label"
+    words = "Warning: 'by whom' leaks which rows are labelled"
     for command in (["data", "show"], ["diagnose"]):
         assert main([*command, str(path)]) == 0
         said = capsys.readouterr().out

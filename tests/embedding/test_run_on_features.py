@@ -168,5 +168,5 @@ def test_without_features_the_last_line_says_what_to_add(photos, tmp_path, capsy
     assert main(["diagnose", str(small), "--image-size", "16"]) == 0
     last = capsys.readouterr().out.strip().splitlines()[-1]
     assert last.startswith(
-        "This is what a linear classifier sees in pixels, which is little in photographs: add --feat"
+        "This is a linear classifier on raw pixels, which tells little about photographs: add --feat"
     )

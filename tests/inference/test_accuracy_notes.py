@@ -29,8 +29,8 @@ def test_classes_that_could_not_be_judged_are_said():
 
 
 def test_one_label_is_singular():
-    assert "judged on 1 label held out only" in caution_about_number(100.0, 1, "validation")
-    assert "judged on 2 test examples only: it may" in caution_about_number(100.0, 2, "test")
+    assert "evaluated on 1 held-out label only" in caution_about_number(100.0, 1, "validation")
+    assert "evaluated on 2 test examples only; the 95 % interval is " in caution_about_number(100.0, 2, "test")
 
 
 @pytest.mark.parametrize(("right", "n"), [(0, 5), (12, 12), (7, 10), (150, 299)])
@@ -40,6 +40,6 @@ def test_the_interval_is_wilsons(right, n):
 
 
 @pytest.mark.parametrize("n", [5, 10, 15, 20, 23])
-@pytest.mark.parametrize(("accuracy", "end"), [(0.0, "anything from 0 to "), (100.0, " to 100 % (95 % interval)")])
+@pytest.mark.parametrize(("accuracy", "end"), [(0.0, "interval is 0 to "), (100.0, " to 100 %")])
 def test_no_interval_passes_none_or_all(n, accuracy, end):
     assert end in caution_about_number(accuracy, n, "test")

@@ -162,7 +162,7 @@ def test_the_card_says_what_the_run_says(trees, capsys):
     calibration = json.loads((trees / "calibration.json").read_text())
     assert "90 rows, of which 45 have a label (50.0 %)" in card
     assert f"Accuracy {result['last']:.1f} %" in card
-    assert f"It is judged on {calibration['examples']} labels held out only" in card
+    assert f"It is evaluated on {calibration['examples']} held-out labels only" in card
     assert f"the {calibration['examples']} labels held out asks for a change" in card
     for name, share in zip(NAMES, result["prior"], strict=True):
         line = next(line for line in card.splitlines() if line.startswith(f"| {name} |"))
@@ -237,7 +237,7 @@ def how_good(run, folder):
     export_run(run, folder, ())
     card = (folder / "MODEL_CARD.md").read_text()
     assert "of 1000 steps: not finished" in card
-    return card[card.index("## How good it is") : card.index("The probabilities are")], card
+    return card[card.index("## Evaluation") : card.index("The probabilities are")], card
 
 
 def test_the_card_of_a_run_that_was_never_judged_judges_it(tmp_path):
@@ -272,17 +272,17 @@ def test_the_card_of_a_run_that_cannot_be_judged_says_what_was_held_out(flags, t
         (tmp_path / "trees.csv").unlink()
     words, _ = how_good(run, tmp_path / "out")
     reason = "is neither a file or folder nor a benchmark" if held else "has no test set, so there is nothing to"
-    assert "The run was stopped before it was judged, and it cannot be judged now" in words
+    assert "The run was stopped before it was evaluated, and it cannot be evaluated now" in words
     assert reason in words
-    assert (f"It holds out {held} labels, on which `cadr evaluate` judges it" in words) is (held > 0)
-    assert ("So nobody knows." in words) is (held == 0)
+    assert (f"It holds out {held} labels, on which `cadr evaluate` evaluates it" in words) is (held > 0)
+    assert ("Nothing was held out either." in words) is (held == 0)
     assert "Accuracy" not in words
 
 
 def test_the_card_of_a_finished_run_that_held_out_nothing(tmp_path):
     tiny.finish(tiny.config(10), tmp_path / "run", pool=tiny.pool(test=False))
     export_run(tmp_path / "run", tmp_path / "out", ())
-    assert "Nothing was held out, so nobody knows." in (tmp_path / "out" / "MODEL_CARD.md").read_text()
+    assert "Nothing was held out to evaluate it on." in (tmp_path / "out" / "MODEL_CARD.md").read_text()
 
 
 def test_the_card_says_what_calibration_has_changed(trees, tmp_path):
@@ -294,7 +294,7 @@ def test_the_card_says_what_calibration_has_changed(trees, tmp_path):
     card = (tmp_path / "out" / "MODEL_CARD.md").read_text()
     assert "calibrated on 40 held-out labels" in card
     assert "9.9 % before, 1.2 % after" in card
-    assert "only" not in card[card.index("Probabilities are") : card.index("## How to use it")]
+    assert "only" not in card[card.index("Probabilities are") : card.index("## Use")]
 
 
 def test_unknown_formats_and_runs_are_one_sentence(trees, tmp_path, capsys):

@@ -151,7 +151,7 @@ def test_without_the_training_data_the_run_itself_says_how_frequent_classes_were
     config.write_text(config.read_text(encoding="utf-8").replace("trees.csv", "gone.csv"), encoding="utf-8")
     data, _, _ = _new(tmp_path, [0.1, 0.1, 0.8], n=20)
     assert main(["predict", str(run), str(data), "--prior", "ash=.5", "--out", str(tmp_path / "p.csv")]) == 0
-    assert "its own P̂ stands for the shares" in capsys.readouterr().out
+    assert "its own P̂ is used as their class prior" in capsys.readouterr().out
     records = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     last = np.array([r["prior"] for r in records if r["kind"] == "train"][-1])
     assert training_shares(run, Predictor.load(run, device="cpu"))[0] == pytest.approx(last / last.sum())

@@ -117,8 +117,8 @@ def test_the_page_says_which_names_seem_exchanged(tmp_path):
     checkpoint.save(run, tensors, facts)
     assert main(["report", str(run), str(right), "--out", str(tmp_path / "page.html"), "--device", "cpu"]) == 0
     page = html.unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
-    assert page.count("these classes seem to bear each other's names") == 1
-    assert 'In run these classes seem to bear each other\'s names: birch, white and oak "royal".' in page
+    assert page.count("these classes seem to have swapped labels") == 1
+    assert 'In run these classes seem to have swapped labels: birch, white and oak "royal".' in page
 
 
 def test_the_page_says_what_was_exchanged_in_training(tmp_path):

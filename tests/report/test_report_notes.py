@@ -19,7 +19,7 @@ from cadr.training.signature import InputSpec
 from tests.report.reports import config, plain, written
 from tests.training import tiny
 
-MAY_BE = "Judged on 12 labels, it may be anything from 34 to 89 % (95 % interval)."
+MAY_BE = "It is evaluated on 12 labels; the 95 % interval is 34 to 89 %."
 
 
 def run(confusion: list[list[int]], algorithm: Any = None, on: str = "validation") -> Run:

@@ -189,7 +189,7 @@ def test_methods_that_know_more_of_the_classes_refuse(name, tmp_path):
     inputs = Inputs.of(tiny.pool(), CPU)
     model = MLP((16, 16)).build(3, (4,))
     if not algorithm.renamed:
-        with pytest.raises(ConfigError, match=f"^{name} keeps more about the classes than renaming could put right"):
+        with pytest.raises(ConfigError, match=f"^{name} has state by class that renaming cannot swap"):
             dataclasses.replace(config(), algorithm=algorithm)
         return
     Renaming(dataclasses.replace(config(), algorithm=algorithm), inputs, ("a", "b", "c"), model)
@@ -209,7 +209,7 @@ def test_methods_that_know_more_of_the_classes_refuse(name, tmp_path):
 def test_a_comparison_is_refused_before_its_first_run(tmp_path, capsys):
     flags = ["--seeds", "1", "--steps", "4", "--renaming", "--out", str(tmp_path / "runs")]
     assert main(["compare", "digits", "--protocol", "longtail", "--algorithms", "fixmatch", "flexmatch", *flags]) == 2
-    assert capsys.readouterr().err.startswith("cadr: flexmatch keeps more about the classes than renaming")
+    assert capsys.readouterr().err.startswith("cadr: flexmatch has state by class that renaming")
     assert not (tmp_path / "runs").exists()
 
 

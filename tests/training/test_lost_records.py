@@ -49,7 +49,7 @@ def test_a_finished_run_without_records(run, content):
     assert examples_judged(run) == UNKNOWN
     assert caution(100.0, UNKNOWN, "test") == ""
     for words in (caution(100.0, UNKNOWN, "validation"), caution_about_differences(UNKNOWN, "validation")):
-        assert words.startswith("Labels held out are as biased as all labels")
+        assert words.startswith("Held-out labels are as biased as all labels")
 
 
 def test_the_command_too(trees, tmp_path, capsys):

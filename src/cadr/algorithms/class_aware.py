@@ -29,8 +29,8 @@ class ClassAwarePropensity(Imputation):
     )
     target_prior: tuple[float, ...] | Literal["estimated"] = option(
         (),
-        "The classes' shares among all rows, which predictions are drawn to; equal ones when not given, or 'estimated' "
-        "while training goes on.",
+        "The class prior of all rows, which predictions are matched to; uniform when not given, or 'estimated' during "
+        "training.",
     )
 
     def __post_init__(self) -> None:

@@ -28,8 +28,8 @@ def add(subparsers: Subparsers) -> None:
         usage="cadr compare DATA [--algorithms NAME ...] [--seeds N] [--processes N] [--out FOLDER] [flags]",
         help="compare algorithms over several seeds",
         description="Train several algorithms on the same data with the same seeds, and compare them: accuracy and "
-        "geometric mean over the classes, mean ± sample standard deviation. A flag of an algorithm holds for every "
-        "chosen algorithm that has it; a line says which it does not concern. The same command after a stop continues.",
+        "geometric mean over the classes, mean ± sample standard deviation. A flag of an algorithm applies to every "
+        "chosen algorithm that has it; a line names the others. The same command after a stop continues.",
     )
     parser.add_argument("data", metavar="DATA", help="what to learn from, or a recipe")
     parser.add_argument(
@@ -37,7 +37,7 @@ def add(subparsers: Subparsers) -> None:
         nargs="+",
         default=list(ALGORITHMS),
         metavar="NAME",
-        help=f"whom to compare; the first is the baseline (default: {' '.join(ALGORITHMS)})",
+        help=f"methods to compare; the first is the baseline (default: {' '.join(ALGORITHMS)})",
     )
     parser.add_argument(
         "--seeds", type=count, default=3, metavar="N", help="how many seeds, counted from --seed on (default: 3)"

@@ -58,7 +58,7 @@ def meaning(results: Results, baseline: str, judged: int = UNKNOWN) -> str:
     sentences = [f"Highest accuracy {over}: {highest(means)}."]
     held_out = all(r["evaluated_on"] in OWN_LABELS for r in results[baseline])
     if held_out and len(results) > 1 and all(accuracy(r) == 100.0 for runs in results.values() for r in runs):
-        return f"{sentences[0]} All are right about every label held out, so these cannot tell the methods apart."
+        return f"{sentences[0]} All get every held-out label right, so these cannot tell the methods apart."
     for method in results:
         if method != baseline:
             sentences.append(_against(results, method, baseline, held_out, judged))
@@ -83,11 +83,11 @@ def _against(results: Results, method: str, baseline: str, held_out: bool, judge
     more = "the same" if _level(gm) else f"{_shown(abs(gm))} {'more' if gm > 0 else 'less'}"
     if held_out and _level(mean):
         them = f"{name(method)} from {name(baseline)}{seeds}"
-        return f"The labels held out cannot tell {them}: it is right about as many, {more} in geometric mean."
+        return f"The held-out labels cannot tell {them}: it gets as many right, {more} in geometric mean."
     points = "as good as" if _level(mean) else f"{_shown(abs(mean))} points {'above' if mean > 0 else 'below'}"
     sentence = f"{name(method)} is {points} {name(baseline)}{seeds}, {more} in geometric mean."
     less = held_out and abs(mean) * judged < 100.0 and judged != UNKNOWN
-    return f"{sentence} That is less than one label held out, and may be chance." if less else sentence
+    return f"{sentence} That is less than one held-out label, and may be chance." if less else sentence
 
 
 def _shown(value: float) -> str:

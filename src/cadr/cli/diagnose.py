@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 _BY_PIXELS = (
-    "This is what a linear classifier sees in pixels, which is little in photographs: add --features NAME, such as "
-    "facebook/dinov2-small, and it sees what a pretrained model does."
+    "This is a linear classifier on raw pixels, which tells little about photographs: add --features NAME, such as "
+    "facebook/dinov2-small, for the features of a pretrained model."
 )
 
 
@@ -29,9 +29,9 @@ def add(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "diagnose",
         help="how biased are the labels?",
-        description="Find out whether labels are missing at random, without training a network: the classes' shares "
-        "among the unlabelled rows and how often each class is labelled, with 90 % intervals, a test, and checks of "
-        "what they rest on. A label is missing where it is blank or -1.",
+        description="Test whether labels are missing at random, without training a network: class shares among the "
+        "unlabelled rows and labelling propensities, with 90 % intervals, a test, and checks of the assumptions. A "
+        "label is missing where it is blank or -1.",
     )
     add_source(parser)
     parser.add_argument("--split", type=Path, metavar="FILE", help="diagnose a benchmark under this split.json")
@@ -40,7 +40,7 @@ def add(subparsers: Subparsers) -> None:
         nargs="+",
         default=[],
         metavar="NAME",
-        help="classes that are there, though nobody labelled an example; the labels cannot show that they are missing",
+        help="classes that exist but have no label yet, which the labels themselves cannot show",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of folds and resampling (default: 0)")
     parser.add_argument("--json", action="store_true", help="print everything as JSON instead")

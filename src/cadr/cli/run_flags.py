@@ -170,7 +170,7 @@ def not_concerned(namespace: Namespace) -> list[str]:
     for key in dict.fromkeys(key for settings in asked.values() for key in settings if hasattr(namespace, key)):
         others = [_named(name, key) for name, settings in asked.items() if key not in settings]
         if others:
-            words.append(f"{flag(key)} does not concern {', '.join(others)}.")
+            words.append(f"{flag(key)} does not apply to {', '.join(others)}.")
     return words
 
 

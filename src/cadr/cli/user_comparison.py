@@ -20,7 +20,7 @@ _NAMED = 3  # classes in a cell
 class OnAllRows(NamedTuple):
     """Of one run."""
 
-    weighted: float | None  # accuracy by labels held out, where these were judged
+    weighted: float | None  # accuracy by held-out labels, where these were judged
     outside: Sequence[str]  # classes whose predicted shares the diagnosis contradicts
 
 
@@ -56,14 +56,14 @@ def sentences(found: Found) -> list[str]:
     if weighted := _weighted(found):
         best = highest({method: statistics.fmean(values) for method, values in weighted.items()})
         said.append(
-            "Weighted: a label held out counts 1/propensity, so that classes count as in all rows. Highest there: "
+            "Weighted: a held-out label counts 1/propensity, so that classes count as in all rows. Highest there: "
             f"{best}."
         )
     if any(run.outside for runs in found.values() for run in runs):
         seeds = " (in so many seeds)" if max(map(len, found.values())) > 1 else ""
         said.append(
             f"Shares outside: classes{seeds} whose predicted share of the unlabelled rows lies outside what cadr "
-            "diagnose estimates; there the model or the estimate is wrong, whatever the labels held out say."
+            "diagnose estimates; there the model or the estimate is wrong, whatever the held-out labels say."
         )
     return said
 

@@ -120,8 +120,8 @@ def telling_in_words(columns: Sequence[Column], examples: NDArray[Any], labelled
         return []
     leave_out = f"--ignore-columns {' '.join(map(shlex.quote, found))}"
     return [
-        f"Warning: {', '.join(map(repr, found))} only tells which rows have a label: what stands there in rows with "
-        f"one stands in no other row. So it says nothing about the others; leave it out with {leave_out}."
+        f"Warning: {', '.join(map(repr, found))} leaks which rows are labelled: its values in labelled rows occur in "
+        f"no unlabelled row. Leave it out with {leave_out}."
     ]
 
 
@@ -141,6 +141,6 @@ def unread_dates(columns: Sequence[Column]) -> list[str]:
     if not found:
         return []
     return [
-        f"Warning: {', '.join(map(repr, found))} holds what look like dates, but they are read as words, because which "
-        "day they mean is not certain; written as 2025-03-04 they are understood."
+        f"Warning: {', '.join(map(repr, found))} seems to hold dates, but their format is ambiguous, so they are read "
+        "as words; write them as 2025-03-04."
     ]

@@ -50,20 +50,20 @@ class Calibration:
     def caution(self) -> str:
         """What to know before believing a probability; blank where there were enough labels."""
         if self.examples == 0:
-            return "The probabilities are the model's own: to calibrate them takes a finished run that held out labels."
+            return "The probabilities are not calibrated: that takes a finished run with held-out labels."
         if not self.changes and self.examples < FEW:
             return (
-                "The probabilities are the model's own and unchecked: it may be sure and wrong, which "
-                f"{counted(self.examples, 'label')} held out cannot show."
+                f"The probabilities are not calibrated: {counted(self.examples, 'held-out label')} cannot show whether "
+                "the model is overconfident."
             )
         if not self.changes:
-            return f"The probabilities are the model's own: the {self.examples} labels held out ask for no change."
+            return f"The probabilities are not calibrated: on {self.examples} held-out labels that would not help."
         if self.examples < FEW:
             return f"The probabilities are calibrated on {self.examples} held-out labels only, too few to rely on."
         if self.error_before is not None and self.error_after is not None and self.error_after >= self.error_before:
             return (
-                f"The {self.examples} labels held out ask for calibrated probabilities, but do not show that these are "
-                f"better: of labels left out of the fit the error was {self.error_before:.1f} % before and is "
+                f"The probabilities are calibrated on {self.examples} held-out labels, which do not show that it "
+                f"helps: the cross-fitted calibration error was {self.error_before:.1f} % before and is "
                 f"{self.error_after:.1f} % after."
             )
         return ""

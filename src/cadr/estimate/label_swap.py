@@ -1,4 +1,4 @@
-"""Whether classes bear each other's names, judged by what surrounds the labelled examples.
+"""Whether classes have swapped labels, judged by what surrounds the labelled examples.
 
 A class with one or two labels can be found and yet be given another's name: the network learns the few labelled
 examples by heart, and its pseudo-labels never meet a contradiction. Its last layers then say nothing about those

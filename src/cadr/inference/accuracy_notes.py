@@ -17,18 +17,17 @@ FEW = 300  # examples, below which an accuracy is not worth its decimals
 UNKNOWN = 0  # examples: nobody is judged on none
 _LIKE = "on rows like the labelled ones"
 _BIASED = (
-    f"Labels held out are as biased as all labels: that is accuracy {_LIKE}, where classes that are seldom labelled "
-    "hardly count."
+    f"Held-out labels are as biased as all labels: this is the accuracy {_LIKE}, where rarely labelled classes hardly "
+    "count."
 )
 _BIASED_ALL = (
-    f"Labels are biased as they were chosen: that is accuracy {_LIKE}, where classes that are seldom labelled hardly "
-    "count."
+    f"The labels are a biased sample: this is the accuracy {_LIKE}, where rarely labelled classes hardly count."
 )
 OWN_LABELS = (VALIDATION, CROSS_FITTED)
 _NAMES = {
     "test": ("test example", ""),
-    "held_out": ("row", " held out"),
-    VALIDATION: ("label", " held out"),
+    "held_out": ("held-out row", ""),
+    VALIDATION: ("held-out label", ""),
     CROSS_FITTED: ("label", ", each left out in its turn"),
 }
 
@@ -43,11 +42,11 @@ def caution_about_number(accuracy: float, examples: int, on: str) -> str:
     if examples == UNKNOWN or (examples >= FEW and on != CROSS_FITTED):
         return ""
     low, high = wilson(accuracy / 100.0, examples)
-    where = f"{_LIKE} " if on in OWN_LABELS else ""
+    where = f" {_LIKE}" if on in OWN_LABELS else ""
     only = " only" if examples < FEW else ""
     return (
-        f"It is judged on {_named(examples, on)}{only}: {where}it may be anything from {100 * low:.0f} to "
-        f"{100 * high:.0f} % (95 % interval)."
+        f"It is evaluated on {_named(examples, on)}{only}; the 95 % interval{where} is {100 * low:.0f} to "
+        f"{100 * high:.0f} %."
     )
 
 
@@ -61,7 +60,7 @@ def caution_about_differences(examples: int, on: str) -> str:
         return ""
     if examples == UNKNOWN:
         return caution_about_bias(on)
-    each = f"All are judged on {_named(examples, on)}, of which one is {100 / examples:.1f} points."
+    each = f"All are evaluated on {_named(examples, on)}, each worth {100 / examples:.1f} points."
     return f"{each} {caution_about_bias(on)}"
 
 

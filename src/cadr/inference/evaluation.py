@@ -42,7 +42,7 @@ from cadr.utils.memory import kept_from_the_second
 from cadr.utils.text import counted
 
 ROWS = 100_000  # unlabelled ones that are predicted, at most
-_WHERE = {VALIDATION: " on the labels held out", CROSS_FITTED: " on the labels, each left out in its turn,"}
+_WHERE = {VALIDATION: " on held-out labels", CROSS_FITTED: " on the labels, each left out in its turn,"}
 _AT_ONCE = 1_000  # in memory, of a mapped file
 _DRAWS = 4_000  # for an interval
 _Z90 = 1.645
@@ -123,7 +123,7 @@ def summary(result: dict[str, Any]) -> str:
     """The headline of a finished run; of a benchmark with the numbers it could be mistaken for beside it."""
     accuracy = quoted_of(result)
     if accuracy is None:
-        return "Trained; there was no test set to be judged on."
+        return "Trained. There is no test set to evaluate on."
     where = _WHERE.get(result["evaluated_on"], "")
     others = f" (median of the last 10 evaluations; last {result['last']:.2f}, best {result['best']:.2f})"
     others = "" if result["split_sha256"] is None else others
@@ -227,6 +227,6 @@ def weighted_in_words(evaluation: Record, found: Weighted, of: str = "") -> str:
     judged = counted(sum(map(sum, evaluation["confusion"])), "label")
     return (
         f"Weighted by 1/propensity, so that {over_classes(evaluation['recall'])} count as in all rows, accuracy"
-        f"{of and f' of {of}'} is {found.accuracy:.1f} %. Judged on {judged}, it may "
-        f"be anything from {found.low:.0f} to {found.high:.0f} % (95 % interval)."
+        f"{of and f' of {of}'} is {found.accuracy:.1f} %. It is evaluated on {judged}; the 95 % interval is "
+        f"{found.low:.0f} to {found.high:.0f} %."
     )

@@ -66,19 +66,19 @@ def model_card(
             "Where the two shares differ, labels are missing more often for some classes than for others, or the "
             "estimate is wrong: it is as good as the predictions.",
             "",
-            "## How good it is",
+            "## Evaluation",
             "",
             unknown if last is None else _accuracy(predictor, last),
             *_calibration(predictor),
             "",
-            "## How to use it",
+            "## Use",
             "",
             f"- Input: {_input(predictor, backbone)}.",
             "- Output: the probability of each class, in the order of the table.",
             *([f"- Files: {', '.join(files)}."] if files else []),
             *_encoding(predictor),
             "",
-            "## What to be careful about",
+            "## Limits",
             "",
             "- The method assumes that whether a label is missing depends on the class alone.",
             "- Recall of a class with few held-out labels is uncertain; a dash means that none was held out.",
@@ -184,16 +184,16 @@ def _steps(predictor: Predictor) -> str:
 def _judged_now(run: Path, predictor: Predictor, model: nn.Module | None) -> tuple[dict[str, Any] | None, str]:
     """An evaluation of a run that was stopped before its first, or why there is none."""
     if predictor.step == predictor.config.training.steps:
-        return None, "Nothing was held out, so nobody knows."
-    then = "So nobody knows."
+        return None, "Nothing was held out to evaluate it on."
+    then = "Nothing was held out either."
     try:
         if (run / validation.FILE).exists():
             held = counted(len(validation.read(run / validation.FILE)), "label")
-            then = f"It holds out {held}, on which `cadr evaluate` judges it where the data are as they were."
+            then = f"It holds out {held}, on which `cadr evaluate` evaluates it if the data are unchanged."
         return evaluate_run(run, model=copy.deepcopy(model)), ""  # a copy: evaluating gives it back its training head
     except (CadrError, OSError) as error:
         reason = str(error).rstrip(".")
-        return None, f"The run was stopped before it was judged, and it cannot be judged now: {reason}. {then}"
+        return None, f"The run was stopped before it was evaluated, and it cannot be evaluated now: {reason}. {then}"
 
 
 def _accuracy(predictor: Predictor, last: dict[str, Any]) -> str:

@@ -120,8 +120,7 @@ def training_shares(run: Path | str, predictor: Predictor) -> tuple[Floats, str]
         predictor.wanted().check(pool.name, pool.examples)
     except (CadrError, OSError):
         return _believed(folder), (
-            f"The data that {folder.path} was trained on cannot be opened: its own P̂ stands for the shares of their "
-            "classes."
+            f"The data that {folder.path} was trained on cannot be opened: its own P̂ is used as their class prior."
         )
     rows = spread(np.arange(len(pool.labels)) if pool.stream is None else pool.stream, ROWS)
     total: Floats = np.zeros(len(predictor.class_names))

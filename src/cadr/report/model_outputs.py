@@ -31,7 +31,7 @@ from cadr.training.run_folder import RunFolder
 class Around(NamedTuple):
     """What the middle of the network says of the labels that were trained on."""
 
-    exchanged: list[tuple[int, int]]  # classes that seem to bear each other's names
+    exchanged: list[tuple[int, int]]  # classes that seem to have swapped labels
     doubtful: NDArray[np.bool_]  # (len(labelled),)
     names: NDArray[np.float64]  # (len(labelled), C) how often each class is predicted around the example
 

@@ -122,8 +122,8 @@ def _exchanged(runs: Sequence[Run], looks: Mapping[str, Look]) -> list[str]:
         names = [" and ".join(clean(run.spec.class_names[c]) for c in pair) for pair in pairs]
         if names:
             found.append(
-                f"In {run.name} these classes seem to bear each other's names: {', '.join(names)}. What the model "
-                "takes for one lies around the labelled examples of the other. Look at some, label a few more, or "
+                f"In {run.name} these classes seem to have swapped labels: {', '.join(names)}. Examples that the model "
+                "assigns to one lie around the labelled examples of the other. Look at some, label a few more, or "
                 "train with --renaming."
             )
     return found

@@ -78,7 +78,7 @@ def decode_readable(paths: Sequence[Path], size: int | None = None) -> tuple[NDA
         if image.shape != shape:
             raise ImageError(
                 f"{shown(paths[i])} has {image.shape[1]}×{image.shape[0]} pixels, {shown(paths[at])} has "
-                f"{shape[1]}×{shape[0]}; choose one size for all with --image-size"
+                f"{shape[1]}×{shape[0]}; choose one size for all, as --image-size 64"
             )
         images[i] = image
         return None
