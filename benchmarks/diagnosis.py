@@ -27,7 +27,7 @@ import numpy as np
 
 from cadr.data import Pool
 from cadr.data.pool import MISSING
-from cadr.data.selection import ceilings
+from cadr.data.shuffle import ceilings
 from cadr.diagnosis.cross_fit import CrossFit, cross_fit
 from cadr.diagnosis.diagnose import REPEATS, diagnose, intervals, missing_at_random, unlabelled_shares
 from cadr.diagnosis.features import fit_features

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from cadr.data import Pool
-from cadr.data.selection import ceilings
+from cadr.data.shuffle import ceilings
 from cadr.diagnosis.diagnose import diagnose
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))

@@ -9,7 +9,7 @@ import numpy as np
 
 from cadr.data import Pool, open_data
 from cadr.data.pool import MISSING
-from cadr.data.selection import ceilings
+from cadr.data.shuffle import ceilings
 from cadr.diagnosis.features import fit_features
 
 PER_CLASS = 600  # images of Fashion-MNIST

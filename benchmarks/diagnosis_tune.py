@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from cadr.data.selection import ceilings
+from cadr.data.shuffle import ceilings
 from cadr.diagnosis.diagnose import DRAWS, REPEATS
 from cadr.diagnosis.result import ESTIMABLE
 from cadr.estimate.label_shift import Z90, bootstrap_shares, class_shares

@@ -1,7 +1,6 @@
 """The table of a comparison and the sentence below it, on numbers that can be checked by hand."""
 
-from cadr.cli.comparison import differences, meaning, spread, table
-from cadr.cli.user_comparison import OUTSIDE, WEIGHTED, OnAllRows, columns, sentences
+from cadr.cli.comparison import OUTSIDE, WEIGHTED, OnAllRows, columns, differences, meaning, sentences, spread, table
 
 
 def runs(*pairs):

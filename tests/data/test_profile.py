@@ -3,7 +3,7 @@ from decimal import Decimal, localcontext
 
 import pytest
 
-from cadr.data import selection
+from cadr.data import shuffle
 
 
 @pytest.mark.parametrize(
@@ -15,12 +15,12 @@ from cadr.data import selection
     ],
 )
 def test_counts_of_the_paper_on_cifar10(gamma, counts):
-    assert selection.ceilings(gamma, gamma, 10).tolist() == counts
+    assert shuffle.ceilings(gamma, gamma, 10).tolist() == counts
 
 
 @pytest.mark.parametrize(("gamma", "total"), [(50, 1317), (100, 2229), (200, 3875)])
 def test_totals_of_the_paper_on_cifar100(gamma, total):
-    assert selection.ceilings(gamma, gamma, 100).sum() == total
+    assert shuffle.ceilings(gamma, gamma, 100).sum() == total
 
 
 @pytest.mark.parametrize("gamma", [1.0, 1.5, 3.7, 20.0, 77.3, 150.0])
@@ -31,21 +31,21 @@ def test_rounding_against_decimals_of_many_digits(n, gamma):
         for i in range(10):
             exact = n * Decimal(str(gamma)) ** (Decimal(-i) / 9)
             exact = exact.quantize(Decimal(10) ** -40)  # whole numbers become whole
-            assert selection.ceiling(n, gamma, i, 9) == math.ceil(exact)
-            assert selection.floor(n, gamma, i, 9) == math.floor(exact)
+            assert shuffle.ceiling(n, gamma, i, 9) == math.ceil(exact)
+            assert shuffle.floor(n, gamma, i, 9) == math.floor(exact)
 
 
 def test_where_floating_point_goes_wrong():
     # 5000·100^(−1) is 50 exactly; binary powers may miss it on one side or the other
-    assert selection.ceiling(5000, 100, 9, 9) == selection.floor(5000, 100, 9, 9) == 50
-    assert selection.ceiling(3000, 1000, 3, 9) == selection.floor(3000, 1000, 3, 9) == 300
+    assert shuffle.ceiling(5000, 100, 9, 9) == shuffle.floor(5000, 100, 9, 9) == 50
+    assert shuffle.ceiling(3000, 1000, 3, 9) == shuffle.floor(3000, 1000, 3, 9) == 300
 
 
 def test_inverse_profile_is_the_profile_backwards():
-    assert selection.ceilings(5000, 0.02, 10).tolist() == selection.ceilings(5000, 50, 10).tolist()[::-1]
-    assert selection.ceilings(5000, 0.01, 10)[[0, -1]].tolist() == [50, 5000]
+    assert shuffle.ceilings(5000, 0.02, 10).tolist() == shuffle.ceilings(5000, 50, 10).tolist()[::-1]
+    assert shuffle.ceilings(5000, 0.01, 10)[[0, -1]].tolist() == [50, 5000]
 
 
 def test_two_classes_and_one():
-    assert selection.ceilings(10, 5, 2).tolist() == [10, 2]
-    assert selection.floors(10, 5, 1).tolist() == [10]
+    assert shuffle.ceilings(10, 5, 2).tolist() == [10, 2]
+    assert shuffle.floors(10, 5, 1).tolist() == [10]

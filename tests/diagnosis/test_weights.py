@@ -13,8 +13,7 @@ from cadr.data.pool import MISSING, Pool
 from cadr.diagnosis.cross_fit import INVERSE_RIDGE, cross_fit
 from cadr.diagnosis.diagnose import diagnose
 from cadr.diagnosis.features import fit_features
-from cadr.diagnosis.weights import Estimate, row_weights
-from cadr.diagnosis.weights_file import write_weights
+from cadr.diagnosis.weights import Estimate, row_weights, write_weights
 from cadr.errors import CadrError
 from cadr.estimate import aipw
 from cadr.estimate.label_shift import class_shares

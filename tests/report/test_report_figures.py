@@ -19,9 +19,11 @@ from cadr.report.charts import (
     matrix,
     reliability,
     reliability_diagram,
+    round_ticks,
+    short,
+    tag,
 )
 from cadr.report.sections import PANELS, Classes
-from cadr.report.svg import round_ticks, short, tag
 
 HOSTILE = """<script>alert(1)</script>&"'"""
 

@@ -86,10 +86,10 @@ def _algorithms(parser: Parser, arguments: list[str]) -> dict[str, type[Any]]:
 
 
 def run(namespace: Namespace) -> int:
+    from cadr.cli.comparison import OnAllRows, columns, on_all_rows, sentences
     from cadr.cli.main import INTERRUPTED
     from cadr.cli.run_flags import not_concerned, stem
     from cadr.cli.runs import Job, finish
-    from cadr.cli.user_comparison import OnAllRows, columns, on_all_rows, sentences
     from cadr.inference.accuracy_notes import caution_about_differences, examples_judged
     from cadr.inference.evaluation import UserLabels
     from cadr.training.plan import Opened

@@ -101,7 +101,7 @@ def run(namespace: Namespace) -> int:
 
 
 def _check_free(namespace: Namespace) -> None:
-    from cadr.diagnosis.weights_file import classes_file
+    from cadr.diagnosis.weights import classes_file
     from cadr.errors import ConfigError
     from cadr.utils.files import expand_home
 
@@ -115,8 +115,7 @@ def _check_free(namespace: Namespace) -> None:
 
 def _write_weights(namespace: Namespace, pool: Pool) -> None:
     """To standard error where standard output is JSON."""
-    from cadr.diagnosis.weights import row_weights
-    from cadr.diagnosis.weights_file import words, write_weights
+    from cadr.diagnosis.weights import row_weights, words, write_weights
 
     options = {"seed": namespace.seed, "trim": namespace.trim, "replicates": namespace.replicates}
     weights = row_weights(pool, **options)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cadr.data import shuffle
-from cadr.data.selection import (
+from cadr.data.shuffle import (
     CLASSES,
     COINS,
     ROWS,

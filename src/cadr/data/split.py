@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cadr.data.benchmarks import BENCHMARKS
 from cadr.data.pool import MISSING, Pool
 from cadr.data.protocols import Protocol
-from cadr.data.selection import held_out as held_out_rows
+from cadr.data.shuffle import held_out as held_out_rows
 from cadr.errors import DataError
 from cadr.utils.files import atomic_write
 from cadr.utils.text import reason

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cadr.data.pool import MISSING, Pool
-from cadr.data.selection import VALIDATION, first
+from cadr.data.shuffle import VALIDATION, first
 from cadr.errors import DataError
 from cadr.utils.untrusted import parse_json
 

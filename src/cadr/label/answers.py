@@ -18,10 +18,9 @@ from cadr.data.sources.csv_file import CSV_SUFFIXES, LABEL_HINT, column
 from cadr.data.sources.folder import LABELS, UNLABELLED
 from cadr.data.sources.labels import NO_LABEL
 from cadr.data.sources.more_labels import CHECK, ROW, checks
-from cadr.data.sources.paths import as_there
 from cadr.errors import DataError
 from cadr.label.csv_edit import CsvText, Record, editing
-from cadr.utils.files import atomic_write, expand_home
+from cadr.utils.files import as_there, atomic_write, expand_home
 
 BESIDE = ".labels.csv"  # what the name of a file of answers ends in
 _FILE = "file"

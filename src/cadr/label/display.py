@@ -14,7 +14,7 @@ from PIL import Image
 from cadr.config import Config
 from cadr.data.pool import Pool
 from cadr.data.sources.images import FOREIGN, SUFFIXES, decode
-from cadr.data.sources.raw_table import TABLES, raw_rows
+from cadr.data.sources.more_labels import TABLES, raw_rows
 from cadr.utils.files import expand_home
 
 SIDE = 1280  # pixels of the longer side, at most

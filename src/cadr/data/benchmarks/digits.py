@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cadr.data.pool import Pool
-from cadr.data.selection import TEST, first
+from cadr.data.shuffle import TEST, first
 from cadr.utils.optional_imports import optional_import
 
 TEST_PER_CLASS = 53

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from cadr.data.sources.paths import check_kind
 from cadr.errors import DataError
+from cadr.utils.files import check_kind
 from cadr.utils.text import listed, reason
 
 CSV_SUFFIXES = (".csv", ".tsv")

@@ -23,9 +23,9 @@ from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
 from cadr.data.sources.images import IMAGES, Files, FolderError, decode_all, files_among, files_in, visible
 from cadr.data.sources.labels import Names, check_unlike, class_order, index_labels, label_spelling, names_of_texts
 from cadr.data.sources.more_labels import with_file_labels
-from cadr.data.sources.paths import as_there, check_name
 from cadr.data.sources.picture import picture_blocks
 from cadr.data.sources.texts import ADVICE, TEXTS, read_texts
+from cadr.utils.files import as_there, check_name
 from cadr.utils.text import counted, listed, shown
 
 EXAMPLES = Files("example", IMAGES.suffixes | TEXTS.suffixes, IMAGES.foreign)

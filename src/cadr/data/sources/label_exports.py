@@ -15,8 +15,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from xml.etree import ElementTree
 from xml.parsers import expat
 
-from cadr.data.sources.paths import as_there, check_kind
 from cadr.errors import DataError
+from cadr.utils.files import as_there, check_kind
 from cadr.utils.text import listed, reason, shown
 from cadr.utils.untrusted import parse_json
 

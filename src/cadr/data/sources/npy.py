@@ -16,7 +16,7 @@ from cadr.data.sources.csv_file import LABEL_HINT, column, read_csv
 from cadr.data.sources.label_exports import SUFFIXES
 from cadr.data.sources.labels import Names, class_order, index_labels, names_of_texts
 from cadr.data.sources.more_labels import row_labels
-from cadr.data.sources.paths import check_kind
+from cadr.utils.files import check_kind
 from cadr.utils.text import reason
 
 NAME, LABELS_BESIDE = "an array", True

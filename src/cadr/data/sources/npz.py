@@ -19,9 +19,8 @@ from cadr.data.pool import Pool
 from cadr.data.sources.arrays import ArrayError, array_blocks, from_arrays, label_names
 from cadr.data.sources.base import Blocks, Kind, Options, PredictionDataError, Wanted
 from cadr.data.sources.npy import check_text, read_npy
-from cadr.data.sources.paths import check_kind
 from cadr.errors import DataError
-from cadr.utils.files import expand_home
+from cadr.utils.files import check_kind, expand_home
 from cadr.utils.text import listed, reason
 
 NAME, LABELS_BESIDE = "a file of arrays", False

@@ -16,9 +16,8 @@ from cadr.data.sources.base import Blocks, Kind, Options, PredictionDataError, S
 from cadr.data.sources.images import resize_all
 from cadr.data.sources.labels import names_of_numbers
 from cadr.data.sources.more_labels import with_row_labels
-from cadr.data.sources.paths import check_kind, check_name
 from cadr.errors import DataError
-from cadr.utils.files import expand_home
+from cadr.utils.files import check_kind, check_name, expand_home
 
 if TYPE_CHECKING:
     from cadr.embedding.registry import Pretrained
