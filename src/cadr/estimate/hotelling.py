@@ -42,12 +42,6 @@ def hotelling_test(
     return Permutation(_t_squared(observed, n), (1 + at_least) / (1 + permutations))
 
 
-def t_squared(values: Floats, flags: NDArray[np.bool_]) -> float:
-    """Hotelling's T² of two samples with a common covariance; linear dependences among the columns are allowed."""
-    white = _whitened(values, np.zeros(len(values), dtype=np.int64))
-    return _t_squared(_between(white[flags].sum(0), int(flags.sum()), len(values)), len(values))
-
-
 def _whitened(values: Floats, groups: NDArray[np.int64]) -> Floats:
     """Centred within groups, with unit *total* covariance, which no permutation changes; null directions are dropped.
 
