@@ -19,8 +19,7 @@ def recalls(records: Sequence[Record]) -> str:
     text = (
         "## Recall by class (%), CIFAR-10, labels rarer from left to right\n\n"
         "At the last evaluation. *If names were matched* is the accuracy under the best one-to-one renaming of the "
-        "predicted classes: far above the accuracy, it says that classes are told apart but called by one another's "
-        "names."
+        "predicted classes: far above the accuracy, it says that classes are separated but swapped."
     )
     return f"{text}\n\n" + _by_length(
         chosen,

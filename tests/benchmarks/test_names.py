@@ -129,7 +129,7 @@ def test_what_is_said_of_imbalanced_unlabelled_classes():
         return f"{record['median_10']:.1f} % ({record['gm']:.1f})"
 
     for setting in ("inverse100", "inverse20", "100", "20"):
-        said = "FixMatch {}, CADR {}, told the sizes {}."
+        said = "FixMatch {}, CADR {}, known priors {}."
         assert said.format(*(shown(setting, row) for row in ("fixmatch", "cadr", "cadr-target"))) in page
         fixmatch, cadr, told = (
             records[f"cifar10-unlabelled-{setting}-{row}"] for row in ("fixmatch", "cadr", "cadr-target")
@@ -140,7 +140,7 @@ def test_what_is_said_of_imbalanced_unlabelled_classes():
     lost, found = (records[f"cifar10-unlabelled-inverse20-{row}"] for row in ("fixmatch", "cadr-target"))
     assert f"Of 1,000 ships FixMatch calls {lost['confusion'][8][0]} aeroplanes" in page
     assert f"of 1,000 trucks {lost['confusion'][9][1]} cars" in page
-    assert "told the sizes finds {} and {} % of them.".format(*found["recall"][8:]) in page
+    assert "with known priors finds {} and {} % of them.".format(*found["recall"][8:]) in page
     inverse = records["cifar10-unlabelled-inverse100-fixmatch"]["confusion"]
     assert inverse[8][0] == inverse[9][1]
     assert f"FixMatch calls {inverse[8][0]} of 1,000 ships aeroplanes and as many trucks cars" in page
