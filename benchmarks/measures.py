@@ -6,13 +6,14 @@
 The rules, for `cadr train photos/ --labels labels.csv` on 90 pictures of 13×13 pixels, of which 37 have a label, in 8
 steps on a CPU, and for the page of `cadr report` on that run:
 
-- *files* and *lines*: all of `src/**/*.py`, blank lines and comments included.
+- *files* and *lines*: all of `src/**/*.py`, blank lines and comments included; *rooms* says so of every folder, and
+  *as before* of what is left without `NEW`: the folders and files of features that the tree *before* did not have.
 - *imported*: files of `src/cadr` that the command imports. *run*: those of which it calls a function, in any thread.
   The bodies of modules and classes, and what a comprehension runs, are no functions.
 - *example*: files with a function that the command, or the report after it, hands an example or gets one from: an array
   or a tensor of at least three dimensions with sides of 13 pixels and 3 channels, in whatever order and however many of
   them, as an argument or result, or an attribute, item or value of one. These are the stops on an example's way from
-  its file to the report; *functions* counts the functions.
+  its file to the report; *functions* counts the functions, and *hops* those that hand an example on: as their result.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,29 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "cadr"
 RECORD = Path(__file__).with_suffix(".json")
 SIDE, ROWS, LABELS = 13, 90, (22, 10, 5)
+NEW = (  # pretrained models, ensembles, labelling, tracking, weights, populations, what is estimated in training
+    "embedding",
+    "ensemble",
+    "label",
+    "training/tracking",
+    "api.py",
+    "cli/embed.py",
+    "cli/export_tasks.py",
+    "cli/label.py",
+    "data/embedded_file.py",
+    "data/raw.py",
+    "data/sources/label_exports.py",
+    "data/sources/more_labels.py",
+    "data/sources/text_folder.py",
+    "data/sources/texts.py",
+    "diagnosis/weights.py",
+    "estimate/running_shares.py",
+    "inference/population.py",
+    "optim/muon.py",
+    "training/ensemble_run.py",
+    "training/recovery.py",
+    "training/share_estimates.py",
+)
 COMMAND = "train photos --labels labels.csv --out run --steps 8 --device cpu"
 
 
@@ -58,9 +83,8 @@ def lay_out(folder: Path) -> None:
 
 def is_example(value: Any, deep: bool = True) -> bool:
     """Whether it is pictures, or holds some directly."""
-    shape = getattr(value, "shape", None)
-    if isinstance(shape, tuple):
-        found = tuple(shape)
+    if hasattr(value, "shape") and hasattr(value, "dtype"):  # and not a description that has a shape
+        found = tuple(value.shape)
         return found[-3:] in ((SIDE, SIDE, 3), (3, SIDE, SIDE))
     if not deep or isinstance(value, (str, bytes, int, float, type(None))):
         return False
@@ -77,7 +101,7 @@ def is_example(value: Any, deep: bool = True) -> bool:
 
 def observe() -> None:
     """In a process of its own: run the commands, and print what was run."""
-    run, seen = set[str](), set[tuple[str, str]]()
+    run, seen, hops = set[str](), set[tuple[str, str]](), set[tuple[str, str]]()
     prefix = str(PACKAGE) + os.sep
 
     def watch(frame: Any, event: str, result: Any) -> None:
@@ -93,6 +117,8 @@ def observe() -> None:
             given = [result] if event == "return" else list(frame.f_locals.values())
             if any(map(is_example, given)):
                 seen.add(function)
+        if event == "return" and function not in hops and is_example(result):
+            hops.add(function)
 
     from cadr.cli.main import main
 
@@ -110,10 +136,28 @@ def observe() -> None:
     measured = {"imported": len(imported), "run": len(run)}
     listed = sorted(run)
     cadr("report run --out report.html")
-    print(json.dumps(measured | {"files": listed, "example": sorted(seen)}))
+    print(json.dumps(measured | {"files": listed, "example": sorted(seen), "hops": sorted(hops)}))
 
 
-def measures() -> tuple[dict[str, int], dict[str, Any]]:
+def size(files: Iterable[Path]) -> dict[str, int]:
+    lengths = [len(path.read_text(encoding="utf-8").splitlines()) for path in files]
+    return {"files": len(lengths), "lines": sum(lengths)}
+
+
+def rooms(files: Iterable[Path]) -> dict[str, dict[str, int]]:
+    """How large each folder is; what is in none is under `.`."""
+    found: dict[str, list[Path]] = {}
+    for path in sorted(files):
+        found.setdefault(path.relative_to(PACKAGE).parts[0] if path.parent != PACKAGE else ".", []).append(path)
+    return {room: size(of_room) for room, of_room in found.items()}
+
+
+def is_new(path: Path) -> bool:
+    name = path.relative_to(PACKAGE).as_posix()
+    return any(name == new or name.startswith(f"{new}/") for new in NEW)
+
+
+def measures() -> tuple[dict[str, Any], dict[str, Any]]:
     """The figures, and which files they count."""
     files = [path for path in PACKAGE.rglob("*.py") if path.is_file()]
     with tempfile.TemporaryDirectory() as name:
@@ -123,12 +167,14 @@ def measures() -> tuple[dict[str, int], dict[str, Any]]:
         done = subprocess.run(program, cwd=name, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     found = json.loads(done.stdout)
     return {
-        "files": len(files),
-        "lines": sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files),
+        **size(files),
         "imported": found["imported"],
         "run": found["run"],
         "example": len({file for file, _ in found["example"]}),
         "functions": len(found["example"]),
+        "hops": len(found["hops"]),
+        "as before": size(path for path in files if not is_new(path)),
+        "rooms": rooms(files),
     }, found
 
 
@@ -145,6 +191,7 @@ def main() -> None:
     print(json.dumps(figures))
     if given.list:
         print("run:", *found["files"], sep="\n  ")
+        print("hops:", *(f"{file}: {function}" for file, function in found["hops"]), sep="\n  ")
         print("example:", *(f"{file}: {function}" for file, function in found["example"]), sep="\n  ")
     if given.name:
         record = json.loads(RECORD.read_text()) if RECORD.exists() else {}

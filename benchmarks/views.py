@@ -30,7 +30,7 @@ from tests.augment import pillow
 from torch import Tensor
 
 from cadr.augment import ImageViews
-from cadr.augment.geometry import cutout, draw_centres, draw_moves, move
+from cadr.augment.operations import cutout, draw_centres, draw_moves, move
 from cadr.augment.randaugment import IDENTITY, OPERATIONS, draw_operations, randaugment
 from cadr.models import normalised
 from cadr.utils import random_numbers

@@ -8,7 +8,7 @@ import torch
 
 from cadr.augment import ImageViews, ctaugment
 from cadr.augment.ctaugment import BINS, CUTOUT, NAMES, RESCALE, Policy
-from cadr.augment.geometry import GREY, draw_centres
+from cadr.augment.operations import GREY, draw_centres
 from cadr.utils import random_numbers
 from tests.augment import pillow, samples
 from tests.augment.test_rescale import by_pillow

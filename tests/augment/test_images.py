@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from cadr.augment import ImageViews
-from cadr.augment.geometry import cutout, draw_centres
+from cadr.augment.operations import cutout, draw_centres
 from cadr.augment.randaugment import FIXMATCH, IDENTITY, OPERATIONS, draw_operations
 from cadr.errors import ConfigError
 from cadr.models import normalised

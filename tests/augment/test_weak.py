@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from cadr.augment.geometry import GREY, cutout, draw_centres, draw_moves, move
+from cadr.augment.operations import GREY, cutout, draw_centres, draw_moves, move
 from cadr.utils import random_numbers
 from tests.augment import samples
 

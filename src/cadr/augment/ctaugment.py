@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cadr.augment.geometry import cutout, draw_centres
+from cadr.augment.operations import cutout, draw_centres
 from cadr.augment.randaugment import IDENTITY, OPERATIONS, apply
 from cadr.kernels import augment
 from cadr.utils import random_numbers

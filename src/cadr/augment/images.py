@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from cadr.augment.ctaugment import Policy, carry_out, draw_policy, initial_rates, probe_policy, update_rates
-from cadr.augment.geometry import cutout, draw_centres, draw_moves, move
+from cadr.augment.operations import cutout, draw_centres, draw_moves, move
 from cadr.augment.randaugment import randaugment
 from cadr.errors import ConfigError
 from cadr.kernels import augment

@@ -20,8 +20,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from cadr.augment.colours import FILTERS, TABLES, look_up
-from cadr.augment.geometry import AFFINE, Coefficients, transform
+from cadr.augment.operations import AFFINE, FILTERS, TABLES, Coefficients, look_up, transform
 from cadr.utils import random_numbers
 
 FIXMATCH: tuple[str, ...] = (

@@ -121,7 +121,7 @@ def telling_in_words(columns: Sequence[Column], examples: NDArray[Any], labelled
     leave_out = f"--ignore-columns {' '.join(map(shlex.quote, found))}"
     return [
         f"Warning: {', '.join(map(repr, found))} leaks which rows are labelled: its values in labelled rows occur in "
-        f"no unlabelled row. Leave it out with {leave_out}."
+        f"no unlabelled row; leave it out with {leave_out}."
     ]
 
 

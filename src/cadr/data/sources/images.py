@@ -66,7 +66,12 @@ def decode_readable(paths: Sequence[Path], size: int | None = None) -> tuple[NDA
     check_size(size)
     if not paths:
         raise ImageError("there are no images to read")
-    at, example = _example(paths, size)
+    at, example = 0, None  # the first image that can be read: where no size is wanted, all should have its shape
+    while size is None and example is None and at < len(paths):
+        try:
+            example = decode(paths[at])
+        except ImageError:  # all that cannot be read are named together
+            at += 1
     shape = (size or 1, size or 1, 3) if example is None else example.shape
     images = _room(len(paths), shape)
 
@@ -78,7 +83,7 @@ def decode_readable(paths: Sequence[Path], size: int | None = None) -> tuple[NDA
         if image.shape != shape:
             raise ImageError(
                 f"{shown(paths[i])} has {image.shape[1]}×{image.shape[0]} pixels, {shown(paths[at])} has "
-                f"{shape[1]}×{shape[0]}; choose one size for all, as --image-size 64"
+                f"{shape[1]}×{shape[0]}; choose one size for all with --image-size, such as 64"
             )
         images[i] = image
         return None
@@ -100,14 +105,6 @@ def _each(fill: Callable[[int], ImageError | None], n: int) -> list[ImageError |
             if "start new thread" not in str(error):
                 raise
     return list(counted(map(fill, range(n)), n, "images read"))  # one after another where no thread may be had
-
-
-def _example(paths: Sequence[Path], size: int | None) -> tuple[int, NDArray[np.uint8] | None]:
-    """The first image that can be read, whose shape all should have; none is needed where the size is known."""
-    for i, path in enumerate(paths if size is None else ()):
-        with suppress(ImageError):  # all that cannot be read are named together
-            return i, decode(path)
-    return 0, None
 
 
 def check_readable(unreadable: Unreadable, total: int) -> None:
