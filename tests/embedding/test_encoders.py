@@ -3,6 +3,7 @@
 import os
 import shutil
 import socket
+import subprocess
 import sys
 from typing import Any
 
@@ -132,6 +133,17 @@ def test_a_model_in_the_cache_of_hugging_face(vit, tmp_path, monkeypatch):
         Pretrained.find("somebody/other")
 
 
+def test_a_name_that_is_looked_for_first_of_all(tmp_path):
+    """Before another library has loaded what this takes."""
+    code = "from cadr.embedding.registry import Pretrained; Pretrained.find('somebody/other')"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False,
+                           env=os.environ | {"HF_HOME": str(tmp_path)})  # fmt: skip
+    assert (
+        "EmbeddingError: somebody/other is no folder or .onnx file here, and no model of that name is in"
+        in found.stderr
+    )
+
+
 def test_what_is_no_model(tmp_path, vit, bert, monkeypatch):
     (tmp_path / "empty").mkdir()
     with pytest.raises(EmbeddingError, match=r"is no model that can be used: expected an .onnx file, or a folder with"):
@@ -140,6 +152,8 @@ def test_what_is_no_model(tmp_path, vit, bert, monkeypatch):
         Pretrained.find("./nowhere")
     with pytest.raises(EmbeddingError, match=r"where names have an owner, as facebook/dinov2-small has$"):
         Pretrained.find("dinov2-small")
+    with pytest.raises(EmbeddingError, match=r"is a model of texts, and these are pictures; name one of pictures"):
+        embed(Pretrained.find(str(bert)), PICTURES)
     with pytest.raises(EmbeddingError, match=r"\(BertModel\) is no model of pictures; name one, or give it texts"):
         embed(Pretrained.find(str(save_preprocessing(shutil.copytree(bert, tmp_path / "bert")))), PICTURES)
     with pytest.raises(EmbeddingError, match=r"holds no tokenizer, without which .* cannot read texts; save the"):

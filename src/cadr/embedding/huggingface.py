@@ -14,10 +14,12 @@ from torch import Tensor, nn
 
 from cadr.embedding.encoder import Encoder, PictureEncoder
 from cadr.embedding.errors import EmbeddingError
-from cadr.embedding.preprocessing import Preprocessing
+from cadr.embedding.items import EXAMPLES
+from cadr.embedding.preprocessing import FILE, Preprocessing
 from cadr.utils.optional_imports import optional_import
 from cadr.utils.text import reason
 
+TOKENIZER = ("tokenizer*.json", "vocab.*", "*.model")  # files that turn texts into numbers
 _POOLERS = ("pooler.", "vision_model.head.")  # made up anew where a checkpoint was saved from a classifier
 
 
@@ -40,6 +42,10 @@ class Pooled(nn.Module):
 
 def open_pictures(name: str, location: Path, device: torch.device) -> Encoder:
     """An encoder from a folder that `save_pretrained` has written."""
+    if not (location / FILE).is_file() and any(any(location.rglob(pattern)) for pattern in TOKENIZER):
+        raise EmbeddingError(
+            f"{name} is a model of texts, and these are pictures; name one of pictures, such as {EXAMPLES['pictures']}"
+        )
     preprocessing = Preprocessing.read(location)
     return PictureEncoder(name, preprocessing, load_vision_model(name, location), device)
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -143,7 +144,7 @@ def _in_cache(name: str) -> Path:
     hub = optional_import("huggingface_hub", f"a pretrained model such as {name}", "features")
     offline = os.environ.get("HF_HUB_OFFLINE", "1").lower() not in ("0", "false", "no", "off")
     wanted = ["*.json", "*.safetensors", "*.txt", "*.model"]
-    where = hub.constants.HF_HUB_CACHE
+    where = import_module("huggingface_hub.constants").HF_HUB_CACHE
     try:
         return Path(hub.snapshot_download(name, cache_dir=where, local_files_only=offline, allow_patterns=wanted))
     except Exception as error:  # of a name that is none, a cache without it, or a network that is not there

@@ -9,12 +9,10 @@ import torch
 
 from cadr.embedding.encoder import Encoder, checked, half_precision
 from cadr.embedding.errors import EmbeddingError
-from cadr.embedding.huggingface import quiet
+from cadr.embedding.huggingface import TOKENIZER, quiet
 from cadr.embedding.items import Modality, Vectors
 from cadr.utils.optional_imports import optional_import
 from cadr.utils.text import reason
-
-_WORDS = ("tokenizer*.json", "vocab.*", "*.model")  # files that turn texts into numbers
 
 
 class TextEncoder(Encoder):
@@ -26,7 +24,7 @@ class TextEncoder(Encoder):
     def __init__(self, name: str, location: Path, device: torch.device) -> None:
         super().__init__(name)
         library = optional_import("sentence_transformers", f"a model of texts such as {name}", "features")
-        if not any(any(location.rglob(pattern)) for pattern in _WORDS):
+        if not any(any(location.rglob(pattern)) for pattern in TOKENIZER):
             raise EmbeddingError(
                 f"{location} holds no tokenizer, without which {name} cannot read texts; save the tokenizer there, too"
             )
