@@ -17,6 +17,7 @@ from cadr.data.protocols import PROTOCOLS
 from cadr.ensemble.settings import INSTANT, Ensemble
 from cadr.errors import ConfigError
 from cadr.models import MODELS
+from cadr.models.pretrained import HuggingFace
 from cadr.optim import OPTIMISERS, SGD, Optimiser
 from cadr.utils.options import (
     ROWS,
@@ -153,6 +154,7 @@ class Config:
             raise ConfigError(f'A configuration needs data = "…" (a name or a path), got {flat.get("data")!r}.')
         if "algorithm" not in flat:
             raise ConfigError(f'A configuration needs algorithm = "…", one of {", ".join(ALGORITHMS)}.')
+        flat = with_backbone(flat)
         named = DEFAULTS | flat
         chosen = {part: _named(registry, named[part], part) for part, registry in CHOICES.items() if part in named}
         classes = chosen | FIXED
@@ -179,10 +181,11 @@ class Config:
         return Config.from_toml(text)
 
 
+HF = "hf"
 CHOICES: dict[str, dict[str, type[Any]]] = {
     "protocol": PROTOCOLS,
     "algorithm": ALGORITHMS | INSTANT,
-    "model": MODELS,
+    "model": MODELS | {HF: HuggingFace},
     "views": VIEWS,
     "optimiser": OPTIMISERS,
 }
@@ -194,13 +197,19 @@ OF_NETWORKS = frozenset(
     {"model", "views", "optimiser", "validation"}
     | {
         f.name
-        for kind in (*MODELS.values(), *VIEWS.values(), *OPTIMISERS.values(), Training)
+        for kind in (*CHOICES["model"].values(), *VIEWS.values(), *OPTIMISERS.values(), Training)
         for f in dataclasses.fields(kind)
     }
 ) - {"seed", "device"}
 
 # Where a run is computed, and how often it is saved, may change when it is continued.
 CHANGEABLE = frozenset({"root", "device", "compile", "checkpoint_seconds"})
+
+
+def with_backbone(flat: dict[str, Any]) -> dict[str, Any]:
+    """`hf:NAME` is the model `hf` with this backbone."""
+    kind, _, name = str(flat.get("model", "")).partition(":")
+    return flat | {"model": HF, "backbone": name} if kind == HF and name else flat
 
 
 def difference(before: Config, after: Config) -> list[str]:
@@ -217,6 +226,11 @@ def name_of(part: Any) -> str:
             if type(part) is cls:
                 return name
     return type(part).__name__
+
+
+def title_of(model: Any) -> str:
+    """What a network is called for people."""
+    return f"{HF}:{model.backbone}" if isinstance(model, HuggingFace) else name_of(model)
 
 
 def options_of(part: Any) -> dict[str, Any]:

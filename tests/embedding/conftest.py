@@ -25,6 +25,13 @@ def dinov2(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def resnet(tmp_path_factory):
+    from tests.embedding import tiny
+
+    return tiny.save_resnet(tmp_path_factory.mktemp("resnet"))
+
+
+@pytest.fixture(scope="session")
 def bert(tmp_path_factory):
     from tests.embedding import tiny
 

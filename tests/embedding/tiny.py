@@ -41,6 +41,14 @@ def save_dinov2(folder: Path) -> Path:
     return save_preprocessing(folder, **size)
 
 
+def save_resnet(folder: Path) -> Path:
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        config = transformers.ResNetConfig(embedding_size=8, hidden_sizes=[8, WIDTH], depths=[1, 1], layer_type="basic")
+        transformers.ResNetModel(config).save_pretrained(folder)
+    return save_preprocessing(folder)
+
+
 def save_bert(folder: Path) -> Path:
     with torch.random.fork_rng():
         torch.manual_seed(2)

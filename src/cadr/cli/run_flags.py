@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from cadr.cli.flags import add_flags, flag, given
 from cadr.cli.main import Parser
 from cadr.cli.recipes import is_recipe, read_recipe
-from cadr.config import CHOICES, DEFAULTS, FIXED, Training
+from cadr.config import CHOICES, DEFAULTS, FIXED, HF, Training, with_backbone
 from cadr.data.sources.registry import likely_kind
 from cadr.errors import ConfigError
 from cadr.utils.options import unknown_choice
@@ -30,7 +30,7 @@ _HEADINGS = {"source": "data", "training": "training"}
 _CHOICE_HELP = {
     "algorithm": f"how to learn (default: {_DEFAULT})",
     "protocol": "who keeps a label, on data whose labels are all known (default: labels are missing as they are)",
-    "model": "the network (default: chosen by the data)",
+    "model": "the network (default: chosen by the data); hf:NAME tunes a pretrained one of Hugging Face",
     "views": "what is perturbed (default: chosen by the data; flags for images, or features where DATA are these)",
     "optimiser": "what moves the weights (default: sgd, as published; muon takes a tenth of the steps)",
 }
@@ -41,7 +41,7 @@ def add_choices(parser: argparse.ArgumentParser, skip: tuple[str, ...] = ()) -> 
     group = parser.add_argument_group("choices (each brings flags of its own, shown below)")
     for part in _ORDER:
         if part in CHOICES and part not in skip:
-            names = "{" + ",".join(CHOICES[part]) + "}"
+            names = "{" + ",".join(f"{HF}:NAME" if name == HF else name for name in CHOICES[part]) + "}"
             group.add_argument(f"--{part}", metavar=names, default=argparse.SUPPRESS, help=_CHOICE_HELP[part])
 
 
@@ -58,7 +58,8 @@ def choose(arguments: list[str]) -> Choice:
     first = Parser(add_help=False)
     for part in CHOICES:
         first.add_argument(f"--{part}", default=argparse.SUPPRESS)
-    chosen = vars(first.parse_known_args(arguments)[0])
+    chosen = with_backbone(vars(first.parse_known_args(arguments)[0]))
+    backbone = {"backbone": chosen.pop("backbone")} if "backbone" in chosen else {}
     for part, name in chosen.items():
         if name not in CHOICES[part]:
             raise ConfigError(f"--{part}: {unknown_choice(name, CHOICES[part])}")
@@ -70,7 +71,7 @@ def choose(arguments: list[str]) -> Choice:
     classes.setdefault("views", CHOICES["views"][_likely_views(arguments, recipe)])
     for part, name in DEFAULTS.items():
         classes.setdefault(part, CHOICES[part][name])
-    return Choice(_without_replaced(recipe, chosen), named, classes | FIXED)
+    return Choice(_without_replaced(recipe, chosen) | backbone, named, classes | FIXED)
 
 
 def _likely_views(arguments: list[str], recipe: dict[str, Any]) -> str:

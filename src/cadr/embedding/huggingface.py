@@ -55,8 +55,10 @@ def load_vision_model(name: str, location: Path) -> Pooled:
     transformers = optional_import("transformers", f"a pretrained model such as {name}", "features")
     with quiet():
         try:
+            config = transformers.AutoConfig.from_pretrained(location, local_files_only=True, trust_remote_code=False)
             model, loaded = transformers.AutoModel.from_pretrained(
                 location,
+                config=without_dropout(config),
                 local_files_only=True,
                 trust_remote_code=False,
                 use_safetensors=True,
@@ -74,6 +76,15 @@ def load_vision_model(name: str, location: Path) -> Pooled:
     if lacking := [key for key in missing if not key.startswith(_POOLERS)]:
         raise EmbeddingError(f"{location} lacks {len(lacking)} weights of {name}, such as {lacking[0]}; save it again")
     return Pooled(model, pooler=not missing)
+
+
+def without_dropout(config: Any) -> Any:
+    """It has no part in features; where the network is trained, a step would not be a function of seed and number."""
+    for each in (config, getattr(config, "vision_config", None)):
+        for key, value in ({} if each is None else vars(each)).items():
+            if "drop" in key and isinstance(value, float):
+                setattr(each, key, 0.0)
+    return config
 
 
 @contextmanager

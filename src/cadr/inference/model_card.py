@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from cadr.config import name_of
+from cadr.config import title_of
 from cadr.data import validation
 from cadr.data.sources.columns import Column, apart
 from cadr.data.sources.images import DECODING
@@ -39,7 +39,7 @@ def model_card(
     """
     spec, config = predictor.spec, predictor.config
     own = "learners without a network" if config.is_instant else "a module of the user's own"
-    network = own if config.model is None else name_of(config.model)
+    network = own if config.model is None else title_of(config.model)
     facts = describe_run(config, Path(config.data).name, network, None)
     # An interrupted run has records of steps beyond its checkpoint, which will be done again, or was judged before it.
     records = [record for record in RunFolder(run).records() if record["step"] <= predictor.step]

@@ -34,6 +34,7 @@ class Flat:
                 raise ConfigError(f"The model's parameters must be float32, but {name} is {p.dtype}.")
         named.sort(key=lambda item: (item[0] not in hidden, item[1].ndim < 2))  # stable: else in the model's order
         self.names = [name for name, _ in named]
+        self._rates: dict[str, float] = getattr(model, "learning_rates", {})
         self._layout = [(p.shape, p.stride()) if _dense(p) else (p.shape, None) for _, p in named]
         self._offsets: list[int] = []
         self.size = self.hidden = self.decayed = 0  # `hidden` and `decayed`: where hidden kernels and all kernels end
@@ -56,6 +57,15 @@ class Flat:
             else flat.as_strided(shape, stride, offset)
             for offset, (shape, stride) in zip(self._offsets, self._layout, strict=True)
         ]
+
+    def rates(self, device: torch.device) -> Tensor | None:
+        """Each number's share of the learning rate, where the model's layers have several; else None."""
+        if all(self._rates.get(name, 1.0) == 1.0 for name in self.names):
+            return None
+        flat = torch.ones(self.size)
+        for name, view in zip(self.names, self.views(flat), strict=True):
+            view.fill_(self._rates.get(name, 1.0))
+        return flat.to(device)
 
     def collect(self, flat: Tensor, values: Sequence[Tensor]) -> None:
         """Copy one tensor per parameter into the flat one: in one launch where the memory orders agree."""

@@ -52,6 +52,8 @@ class Muon(SGD):
         others = super().begin(flat, weights, gradient, velocity)
         weights, gradient, momentum = weights[: flat.hidden], gradient[: flat.hidden], velocity[: flat.hidden]
         matrices = Matrices(flat, weights.device)
+        rates = flat.rates(weights.device)
+        rates = None if rates is None else rates[: flat.hidden]
 
         def update(factor: Tensor) -> None:
             with matrices.beside.work():
@@ -59,6 +61,7 @@ class Muon(SGD):
             momentum.lerp_(gradient, 1.0 - self.muon_momentum)
             steps = matrices.orthogonalised(torch.lerp(gradient, momentum, self.muon_momentum))
             rate = (self.muon_lr * factor).to(weights.dtype)
+            rate = rate if rates is None else rate * rates
             weights.mul_(1.0 - rate * self.muon_decay).addcmul_(steps, rate, value=-1.0)
             matrices.beside.join()
 

@@ -42,11 +42,15 @@ class SGD:
         """Nesterov's step on all that lies behind the hidden kernels, which an heir moves by itself."""
         weights, gradient, velocity = weights[flat.hidden :], gradient[flat.hidden :], velocity[flat.hidden :]
         decayed = flat.decayed - flat.hidden
+        rates = flat.rates(weights.device)
+        rates = None if rates is None else rates[flat.hidden :]
 
         def update(factor: Tensor) -> None:
             gradient[:decayed].add_(weights[:decayed], alpha=self.weight_decay)
             velocity.mul_(self.sgd_momentum).add_(gradient)
             gradient.add_(velocity, alpha=self.sgd_momentum)  # Nesterov: look one step ahead along the velocity
+            if rates is not None:
+                gradient.mul_(rates)
             weights.addcmul_(gradient, (self.lr * factor).to(weights.dtype), value=-1.0)
 
         return update

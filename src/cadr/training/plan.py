@@ -25,17 +25,20 @@ import torch
 from torch import nn
 
 from cadr.algorithms import Supervised
-from cadr.config import CHOICES, OF_NETWORKS, VIEWS, Config, Training, name_of
+from cadr.config import CHOICES, HF, OF_NETWORKS, VIEWS, Config, Training, name_of, title_of, with_backbone
 from cadr.data import BENCHMARKS, open_data
 from cadr.data.description import columns_in_words
 from cadr.data.pool import MISSING, Pool
+from cadr.data.sources.registry import likely_kind
 from cadr.diagnosis.result import Diagnosis
 from cadr.ensemble.settings import INSTANT
 from cadr.errors import ConfigError, DataError
 from cadr.models import MLP, MODELS, choose
+from cadr.models.pretrained import HuggingFace
 from cadr.optim import Muon, averaged_over
 from cadr.training.run_folder import RunFolder
 from cadr.training.target import Target, diagnosed_target, takes_target
+from cadr.utils.files import expand_home
 
 if TYPE_CHECKING:
     from cadr.training.pace import Pace
@@ -101,6 +104,11 @@ class Opened:
         self._pool, self._of = pool, None if pool is None else _ANY
         self._target: Target | None = None
 
+    @property
+    def given(self) -> bool:
+        """Whether somebody has opened them before."""
+        return self._of == _ANY
+
     def pool(self, config: Config) -> Pool:
         """The data of this configuration; those before are let go if they were others."""
         if self._pool is None or self._of not in (_ANY, _source_of(config)):
@@ -133,6 +141,7 @@ def plan(
     opened = data if isinstance(data, Opened) else Opened(data)
     settings = _moved(settings)
     before = None if out is None else RunFolder(out).config()
+    settings = _with_own_size(settings, opened, before)
     flat = _without_idle({"algorithm": ALGORITHM if before is None else name_of(before.algorithm), **settings})
     config = Config.from_dict(_without_unnamed(flat))
     if before is not None:
@@ -168,8 +177,21 @@ def chosen_algorithm(settings: Mapping[str, Any], opened: Opened) -> str:
     """The algorithm of the run that `plan` makes of these settings where no run is there yet."""
     if "algorithm" in settings:
         return str(settings["algorithm"])
+    settings = _with_own_size(settings, opened)
     config = Config.from_dict(_without_unnamed({"algorithm": ALGORITHM, **settings}))
     return _algorithm(settings, opened.pool(config), None)[0] if is_own(config) else ALGORITHM
+
+
+def _with_own_size(settings: Mapping[str, Any], opened: Opened, before: Config | None = None) -> Mapping[str, Any]:
+    """With the size of pictures that a pretrained network takes, where these are opened for it."""
+    settings = with_backbone(dict(settings))
+    data = str(settings.get("data", ""))
+    if settings.get("model") != HF or settings.get("image_size") or opened.given or data in BENCHMARKS:
+        return settings
+    if likely_kind(expand_home(data)) == "features":
+        return settings
+    size = HuggingFace(str(settings.get("backbone", ""))).side if before is None else before.source.image_size
+    return {**settings, "image_size": size}
 
 
 def _algorithm(settings: Mapping[str, Any], pool: Pool, model: nn.Module | None) -> tuple[str, str]:
@@ -204,15 +226,15 @@ def complete(config: Config, pool: Pool, model: nn.Module | None = None) -> Conf
     if config.model is None and model is None:
         config = dataclasses.replace(config, model=MODELS[choose(input_shape(pool))]())
     if model is None and pool.kind == "features" and not isinstance(config.model, MLP):
-        raise ConfigError(f"{name_of(config.model)} looks at pictures, but {pool.name} holds features; use mlp.")
+        raise ConfigError(f"{title_of(config.model)} looks at pictures, but {pool.name} holds features; use mlp.")
     return config
 
 
 def sizes(pool: Pool, given: Mapping[str, Any], device: torch.device, model: nn.Module | None = None) -> dict[str, Any]:
     """How long and how large to train, in keeping with what somebody has given.
 
-    The numbers are rules of thumb: a hundred passes over the rows for small networks and five hundred for deep ones,
-    within limits.
+    The numbers are rules of thumb: a hundred passes over the rows for small networks, five hundred for deep ones and
+    thirty for pretrained ones, within limits.
     """
     chosen: dict[str, Any] = {}
     name = given.get("model")
@@ -224,13 +246,16 @@ def sizes(pool: Pool, given: Mapping[str, Any], device: torch.device, model: nn.
     small = name in SMALL if model is None else sum(p.numel() for p in model.parameters()) <= _SMALL
     few = pool.num_streamed < _FEW
     batch, ratio = (32, 4) if small and few else (64, 7)
-    passes, least, most = (100, 500, 2**14) if small else (500, 2**13, 2**17)
+    passes, least, most, lr = (100, 500, 2**14, 0.1) if small else (500, 2**13, 2**17, 0.03)
+    if name == HF:  # it knows most already, and large steps would undo that
+        batch, ratio = 16, 4
+        passes, least, most, lr = 30, 300, 2**12, 0.01
     steps = given.get("steps") or min(max(passes * pool.num_streamed // (batch * ratio), least), most)
     return chosen | {
         "steps": steps,
         "batch": batch,
         "ratio": ratio,
-        "lr": 0.1 if small else 0.03,
+        "lr": lr,
         "ema": round(min(max(1 - 5 / steps, 0.5), 0.999), 4),  # remembers a fifth of a short run
     }
 

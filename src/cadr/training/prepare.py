@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from cadr.config import Config, difference, name_of
+from cadr.config import Config, difference, name_of, title_of
 from cadr.data import BENCHMARKS, validation
 from cadr.data.pool import Pool
 from cadr.data.split import Split, apply, make_split
@@ -101,7 +101,7 @@ def _open(config: Config, folder: RunFolder, pool: Pool | None, model: nn.Module
         check_user_model(model, pool.num_classes, shape, device_of(device), precision)
     built = model if model is not None else build_model(config, pool.num_classes, input_shape(pool))
     widen(built, pool.num_classes, config.algorithm.auxiliary, config.training.seed)
-    name = type(model).__name__ if model is not None else name_of(config.model)
+    name = type(model).__name__ if model is not None else title_of(config.model)
     return Prepared(config, pool, split, built, name, device_of(device), rows)
 
 

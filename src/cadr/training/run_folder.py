@@ -17,6 +17,7 @@ from typing import Any
 from cadr.config import Config
 from cadr.data import BENCHMARKS
 from cadr.errors import CheckpointError, ConfigError, TrainingError
+from cadr.models.pretrained import HuggingFace
 from cadr.training.record import Record
 from cadr.utils.files import expand_home, sync
 from cadr.utils.untrusted import parse_json
@@ -150,9 +151,10 @@ def located(config: Config, run: Path) -> Config:
 
 def with_model_located(config: Config, run: Path) -> Config:
     """The same of the pretrained model alone, which predictions need, too."""
-    return dataclasses.replace(
-        config, source=dataclasses.replace(config.source, features=_found(config.source.features, run))
-    )
+    source, model = dataclasses.replace(config.source, features=_found(config.source.features, run)), config.model
+    if isinstance(model, HuggingFace):
+        model = dataclasses.replace(model, backbone=_found(model.backbone, run) or model.backbone)
+    return dataclasses.replace(config, source=source, model=model)
 
 
 def _found(path: str | None, run: Path) -> str | None:
