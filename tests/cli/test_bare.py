@@ -18,7 +18,7 @@ sys.exit(main(sys.argv[1:]))
 """
 TINY = ["--steps", "4", "--batch", "4", "--ratio", "2", "--evaluations", "2", "--hidden", "8", "--model", "mlp"]
 EQUAL = (
-    "The classes are taken to be equally frequent: nothing is here to estimate their shares with (pip install "
+    "Classes are assumed to be equally frequent: nothing is here to estimate their shares with (pip install "
     "scikit-learn). Give --target-prior if you know better."
 )
 

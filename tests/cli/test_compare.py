@@ -200,7 +200,7 @@ def test_methods_that_take_class_shares_are_told_those_diagnosed(tmp_path, monke
     target = plans["cadr"].target
     assert target is not None
     (said, *_) = target.sentences()
-    assert said.startswith("The target is the classes' shares as cadr diagnose estimates them")
+    assert said.startswith("The target is the class prior that cadr diagnose estimates")
     assert plans["cap"].target is target
     found = {name: planned.config.algorithm for name, planned in plans.items()}
     assert found["cadr"].target_prior == found["cap"].target_prior == pytest.approx((0.9, 0.1), abs=0.05)

@@ -56,7 +56,7 @@ def test_a_few_labels_held_out_come_with_a_caution(tmp_path, capsys):
     np.savez(tmp_path / "mine.npz", x=x.astype(np.float32), y=labels)
     assert main(["train", str(tmp_path / "mine.npz"), *TINY, "--out", str(tmp_path / "run")]) == 0
     said = capsys.readouterr().out
-    caution = "It is evaluated on 4 held-out labels only; the 95 % interval on rows like the labelled ones is "
+    caution = "It is evaluated on only 4 held-out labels; the 95 % interval on rows like the labelled ones is "
     assert caution in said
     assert f"cadr predict {tmp_path / 'run'} DATA --out predictions.csv" in said
     assert main(["evaluate", str(tmp_path / "run")]) == 0
@@ -74,7 +74,7 @@ def test_a_model_that_is_worse_than_one_answer_is_told_so(tmp_path, capsys):
     run = str(tmp_path / "run")
     assert main(["train", str(tmp_path / "mine.npz"), "--target-prior", "1", "9", *TINY, "--out", run]) == 0
     remark = "Always answering ant would be right for 75.0 % of the 8 held-out labels.\n"
-    remark += "It is evaluated on 8 held-out labels only"
+    remark += "It is evaluated on only 8 held-out labels; "
     assert remark in capsys.readouterr().out
     assert main(["evaluate", run]) == 0
     assert remark in capsys.readouterr().out

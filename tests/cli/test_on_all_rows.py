@@ -126,7 +126,7 @@ def test_a_comparison_says_it_of_every_method(misled, tmp_path, capsys):
     flags = ["--algorithms", "supervised", "cadr", "--seeds", "1", *TOLD, *RUN, "--steps", "60"]
     assert main(["compare", str(misled.parent / "mine.npz"), *flags, "--out", str(tmp_path / "all")]) == 0
     said = capsys.readouterr().out
-    assert "The target is the classes' shares" not in said  # those given are
+    assert "The target is the class prior" not in said  # those given are
     header = next(line for line in said.splitlines() if line.startswith("method "))
     assert re.split("  +", header)[1:3] == ["accuracy, %", "weighted, %"]
     assert header.endswith("shares outside")

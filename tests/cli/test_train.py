@@ -164,12 +164,12 @@ def test_class_shares_are_diagnosed_unless_they_are_given(tmp_path, capsys):
         assert main([*arguments, *flags, "--out", str(tmp_path / f"run{number}")]) == 0
         config = Config.read(tmp_path / f"run{number}" / "config.toml")
         assert config.algorithm.target_prior == pytest.approx(expected, abs=0.05)
-        assert ("The target is the classes' shares" in capsys.readouterr().out) == (not flags)
+        assert ("The target is the class prior" in capsys.readouterr().out) == (not flags)
     assert main([*arguments, "--algorithm", "fixmatch", "--out", str(tmp_path / "fixmatch")]) == 0
     assert "--target-prior" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("rare", "presumed"), [(2, "equally frequent"), (10, "The target is the classes'")])
+@pytest.mark.parametrize(("rare", "presumed"), [(2, "equally frequent"), (10, "The target is the class prior")])
 def test_labels_that_more_than_the_class_decides_are_warned_of(rare, presumed, tmp_path, capsys):
     random = np.random.default_rng(0)
     truth = (np.arange(300) % rare == 0).astype(int)

@@ -29,8 +29,8 @@ def test_classes_that_could_not_be_judged_are_said():
 
 
 def test_one_label_is_singular():
-    assert "evaluated on 1 held-out label only" in caution_about_number(100.0, 1, "validation")
-    assert "evaluated on 2 test examples only; the 95 % interval is " in caution_about_number(100.0, 2, "test")
+    assert "evaluated on only 1 held-out label; " in caution_about_number(100.0, 1, "validation")
+    assert "evaluated on only 2 test examples; the 95 % interval is " in caution_about_number(100.0, 2, "test")
 
 
 @pytest.mark.parametrize(("right", "n"), [(0, 5), (12, 12), (7, 10), (150, 299)])

@@ -162,7 +162,7 @@ def test_the_card_says_what_the_run_says(trees, capsys):
     calibration = json.loads((trees / "calibration.json").read_text())
     assert "90 rows, of which 45 have a label (50.0 %)" in card
     assert f"Accuracy {result['last']:.1f} %" in card
-    assert f"It is evaluated on {calibration['examples']} held-out labels only" in card
+    assert f"It is evaluated on only {calibration['examples']} held-out labels; the" in card
     assert f"{calibration['examples']} held-out labels cannot show whether the model is overconfident" in card
     for name, share in zip(NAMES, result["prior"], strict=True):
         line = next(line for line in card.splitlines() if line.startswith(f"| {name} |"))

@@ -79,7 +79,7 @@ def test_a_model_that_is_mostly_mistaken_is_no_reason_to_doubt_a_label(seen):
 
 def test_a_network_without_a_middle_is_said_to_tell_nothing(seen):
     *_, trained = doubts(dataclasses.replace(seen, around=None), NAMES, most=3)
-    assert "Nothing else is known here that could tell wrong ones." in trained.words
+    assert "Nothing else here can tell which are wrong." in trained.words
 
 
 def test_wrong_labels_are_on_the_page_though_the_network_has_learned_them(tmp_path):

@@ -65,7 +65,7 @@ def test_its_numbers_are_those_of_the_records(clouds, tmp_path):
 
 def test_an_accuracy_on_few_examples_comes_with_its_interval(clouds, tmp_path):
     page, _ = written([clouds], tmp_path)
-    assert "It is evaluated on 45 test examples only" in page
+    assert "It is evaluated on only 45 test examples; the" in page
 
 
 def test_folders_on_the_way_to_the_page_are_made(clouds, tmp_path):

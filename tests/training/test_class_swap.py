@@ -222,5 +222,5 @@ def test_a_comparison_is_refused_before_its_first_run(tmp_path, capsys):
     ],
 )
 def test_networks_of_ones_own_that_do_not_show_their_middle_or_last_layer_refuse(model):
-    with pytest.raises(ConfigError, match="renaming looks at the middle of a network"):
+    with pytest.raises(ConfigError, match="renaming needs intermediate features"):
         Renaming(config(), Inputs.of(tiny.pool(), CPU), ("a", "b", "c"), model)

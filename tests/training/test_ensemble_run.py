@@ -59,7 +59,7 @@ def test_every_command_reads_the_run(run, folder, tmp_path, capsys):
     assert "37 labelled rows, each predicted by a fit without its label" in capsys.readouterr().out
     assert main(["report", str(run), "--out", str(tmp_path / "r.html"), "--to-label", str(tmp_path / "l.csv")]) == 0
     page = (tmp_path / "r.html").read_text()
-    assert "What the ensemble leans on" in page
+    assert "Weights of the learners" in page
     assert "Pseudo-label" not in page  # there are none
     assert len(_predictions(tmp_path / "l.csv")) == 53
 

@@ -158,7 +158,7 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path):
     records.close()
     tensors, facts = checkpoint.load(tmp_path / checkpoint.CURRENT)
     checkpoint.save(tmp_path, tensors, {"something": "else"})
-    with pytest.raises(CheckpointError, match="none of a run"):
+    with pytest.raises(CheckpointError, match="is not that of a network's run"):
         tiny.finish(tiny.config(), tmp_path)
     checkpoint.save(tmp_path, {"step": tensors["step"]}, facts)
     with pytest.raises(CheckpointError, match="another model or algorithm"):

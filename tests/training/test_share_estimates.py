@@ -97,7 +97,7 @@ def test_a_network_without_a_middle_is_refused(tmp_path):
             return self.layer(x)
 
     settings = dataclasses.replace(config(), model=None)
-    with pytest.raises(ConfigError, match="target_prior 'estimated' looks at the middle of a network"):
+    with pytest.raises(ConfigError, match="target_prior 'estimated' needs intermediate features"):
         list(train(settings, tmp_path / "run", tiny.pool(), Own()))
 
 

@@ -39,7 +39,7 @@ def test_nothing_where_the_labels_cannot_tell():
     alike = diagnosed_target(blobs([0.5, 0.3, 0.2], [30, 30, 30], apart=0.0)[0])
     assert (alike.shares, alike.why) == (None, "the labels do not refute it")
     everything = diagnosed_target(blobs([0.5, 0.5], [600, 600], n=600)[0])  # no label is missing
-    assert (everything.shares, everything.why) == (None, "these labels say nothing of their shares")
+    assert (everything.shares, everything.why) == (None, "these labels say nothing about their shares")
 
 
 def test_rows_that_are_hardly_told_apart():
@@ -50,7 +50,7 @@ def test_rows_that_are_hardly_told_apart():
     assert diagnose(table).separability < WEAK
     told = diagnosed_target(table)
     assert told.shares == pytest.approx(np.bincount(truth) / len(truth), abs=0.1)
-    assert told.why == "as cadr diagnose estimates them"
+    assert told.why == "that cadr diagnose estimates"
     pixels = np.clip(128 + 30 * table.examples, 0, 255).astype(np.uint8).reshape(-1, 1, 2, 3)
     images = diagnosed_target(dataclasses.replace(table, examples=pixels))
     assert images.shares is None
@@ -62,20 +62,20 @@ def test_a_single_label_of_a_class_where_labels_show_no_bias():
     pool, _ = blobs([0.83, 0.15, 0.02], [83, 15, 1])
     target = diagnosed_target(pool)
     assert target.shares == pytest.approx([84 / 102, 16 / 102, 2 / 102], abs=1e-4)
-    assert target.why == "as they are among the labels, which show no sign of bias"
+    assert target.why == "of the labels, which show no sign of bias"
 
 
 def test_a_single_label_of_a_class_where_labels_are_biased():
     """The others' shares are known, and it has what they leave; or as much as the rarest of them, if that is more."""
     common = diagnosed_target(blobs([0.15, 0.05, 0.8], [30, 15, 1])[0])
     assert common.shares == pytest.approx([0.15, 0.05, 0.8], abs=0.03)
-    assert common.why == "as cadr diagnose estimates them, and what they leave for 'c'"
+    assert common.why == "that cadr diagnose estimates, and what they leave for 'c'"
     rare = diagnosed_target(blobs([0.72, 0.26, 0.02], [15, 15, 1])[0])
     assert rare.shares is not None
     assert rare.shares[2] == pytest.approx(rare.shares[1])
     assert rare.shares[0] / rare.shares[1] == pytest.approx(0.72 / 0.26, rel=0.1)
     assert sum(rare.shares) == pytest.approx(1, abs=1e-3)
-    assert rare.why == "as cadr diagnose estimates them, and 'c' like the rarest of them"
+    assert rare.why == "that cadr diagnose estimates, and 'c' like the rarest of them"
     alone = diagnosed_target(blobs([0.2, 0.8], [20, 1])[0])
     assert (alone.shares, alone.why) == (None, "shares cannot be estimated with so few labels of 'b'")
 
@@ -97,7 +97,7 @@ def test_equal_shares_stand_until_the_labels_refute_them():
             assert (equal.shares, equal.why) == (None, "the labels do not refute it")
     target = diagnosed_target(blobs([0.4, 0.2, 0.2, 0.2], [20, 10, 5, 3])[0])
     assert target.shares == pytest.approx([0.4, 0.2, 0.2, 0.2], abs=0.04)
-    assert target.why == "as cadr diagnose estimates them"
+    assert target.why == "that cadr diagnose estimates"
 
 
 @pytest.mark.parametrize(("away", "equal"), [(-1.4, False), (-1.3, True), (0.5, True), (1.3, True), (1.4, False)])

@@ -43,9 +43,9 @@ def caution_about_number(accuracy: float, examples: int, on: str) -> str:
         return ""
     low, high = wilson(accuracy / 100.0, examples)
     where = f" {_LIKE}" if on in OWN_LABELS else ""
-    only = " only" if examples < FEW else ""
+    only = "only " if examples < FEW else ""
     return (
-        f"It is evaluated on {_named(examples, on)}{only}; the 95 % interval{where} is {100 * low:.0f} to "
+        f"It is evaluated on {only}{_named(examples, on)}; the 95 % interval{where} is {100 * low:.0f} to "
         f"{100 * high:.0f} %."
     )
 

@@ -58,14 +58,14 @@ def _of_trained(look: Look, names: tuple[str, ...], most: int) -> Doubts:
     words = f"Of {counted(len(labels), 'label')} trained on, which a model repeats whether they are right or wrong, "
     said, by_neighbours = look.on_labelled, np.zeros(len(labels), dtype=np.bool_)
     if look.around is None:
-        words += f"it contradicts {doubted.sum():,}. Nothing else is known here that could tell wrong ones."
+        words += f"it contradicts {doubted.sum():,}. Nothing else here can tell which are wrong."
     else:
         by_neighbours = look.around.doubtful & ~doubted
         doubted = doubted | by_neighbours
         said = np.where(by_neighbours[:, None], look.around.names, said)
         words += (
             f"{doubted.sum():,} may be wrong: it predicts another class more often among the unlabelled examples that "
-            "lie nearest to them in its middle."
+            "are nearest to them in its intermediate features."
         )
     told = _Told("labelled", look.labelled, labels, said, by_neighbours)
     return _shown(look, names, most, words, told, doubted)

@@ -147,7 +147,7 @@ def ensembles(runs: Sequence[Run]) -> list[Figure]:
         for run, record in found
     ]
     against = [
-        f"{name_of(run, runs) or 'The ensemble'} is right about {record['weighted_accuracy']:.1f} %, logistic "
+        f"{name_of(run, runs) or 'The ensemble'} reaches about {record['weighted_accuracy']:.1f} %, logistic "
         f"regression alone about {record['weighted_accuracy_of_logistic']:.1f} %."
         for run, record in found
     ]
@@ -156,7 +156,7 @@ def ensembles(runs: Sequence[Run]) -> list[Figure]:
         "sees. Weights are fitted to labels that a learner was not fitted to. Of the labels, each left out in its turn "
         "and weighted as its class is in all rows: " + " ".join(against)
     )
-    return [Figure("What the ensemble leans on", caption, drawings)]
+    return [Figure("Weights of the learners", caption, drawings)]
 
 
 def _with_steps(runs: Sequence[Run]) -> list[Run]:
@@ -198,7 +198,7 @@ def _reliability(runs: Sequence[Run], looks: dict[str, Look]) -> list[Figure]:
             words.append(f"calibration error {error:.1f}\N{NO-BREAK SPACE}%")
             drawings.append((", ".join(words), reliability_diagram(title, bins, run.style)))
     caption = (
-        "How often predictions of a given confidence are right; on the dashed line confidence means what it says. The "
+        "How often predictions of a given confidence are right; on the dashed line they are calibrated. The "
         "larger the point, the more predictions."
     )
     if any(one.calibration.changes for one in looks.values()):

@@ -236,7 +236,7 @@ class Run:
                 self.recovery.resumed_with(float(facts.get("rate_share", 1.0)))  # older runs have none
             except (KeyError, TypeError, ValueError):
                 raise CheckpointError(
-                    f"The checkpoint of {self.folder.path} is none of a run; start a new one."
+                    f"The checkpoint of {self.folder.path} is not that of a network's run; start a new one."
                 ) from None
             check_same_data(self.folder, self.prepared.pool, facts)
             rest = dict(tensors)

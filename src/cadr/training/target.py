@@ -14,8 +14,8 @@ from cadr.errors import DataError
 from cadr.utils.text import listed
 
 _DIGITS = 4
-_DIAGNOSED = "as cadr diagnose estimates them"
-_OF_LABELS = "as they are among the labels, which show no sign of bias"
+_DIAGNOSED = "that cadr diagnose estimates"
+_OF_LABELS = "of the labels, which show no sign of bias"
 
 
 def takes_target(algorithm: type[Algorithm]) -> bool:
@@ -40,8 +40,8 @@ class Target:
         """What is presumed of the classes' shares, which decides a run."""
         warned = [f"Warning: {self.warning} See cadr diagnose."] if self.warning else []
         if self.shares is not None:
-            return [f"The target is the classes' shares {self.why}; say so if you know better.", *warned]
-        presumed = f"The classes are taken to be equally frequent: {self.why}."
+            return [f"The target is the class prior {self.why}; give --target-prior if you know better.", *warned]
+        presumed = f"Classes are assumed to be equally frequent: {self.why}."
         return [f"{presumed} Give --target-prior if you know better.", *warned]
 
 
@@ -61,7 +61,7 @@ def diagnosed_target(pool: Pool) -> Target:
     except ImportError:
         return Target(None, "nothing is here to estimate their shares with (pip install scikit-learn)")
     except DataError:
-        return Target(None, "these labels say nothing of their shares")
+        return Target(None, "these labels say nothing about their shares")
     return dataclasses.replace(_by(diagnosis, of_images=pool.kind == "image"), diagnosis=diagnosis)
 
 

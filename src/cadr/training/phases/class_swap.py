@@ -57,8 +57,8 @@ class Renaming(Phase):
         named = [[self.class_names[c] for c in pair] for pair in pairs]
         pairs_said = ", ".join(" and ".join(pair) for pair in named)
         message = (
-            f"At step {step.done} the names of {pairs_said} were exchanged: each was borne by what surrounds the "
-            "other's labelled examples."
+            f"At step {step.done} the swapped labels of {pairs_said} were swapped back: examples around the labelled "
+            "ones of each were predicted to be the other."
         )
         return [{"kind": "renaming", "step": step.done, "exchanged": named, "message": message}]
 
@@ -80,6 +80,6 @@ def _check(model: nn.Module, num_classes: int) -> None:
     head = class_head(model, num_classes)
     if not behind_middle(model) or not head or list(model.modules())[-1] is not model.get_submodule(head):
         raise ConfigError(
-            "renaming looks at the middle of a network and exchanges rows of its last layer; it knows "
-            "our own networks, and nn.Sequential of layers that end in a linear one; leave it out, or use one of them."
+            "renaming needs intermediate features and a linear last layer, as our own networks have, and nn.Sequential "
+            "of layers that end in a linear one; leave it out, or use one of these."
         )

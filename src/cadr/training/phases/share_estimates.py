@@ -40,8 +40,8 @@ class ShareEstimates(Phase):
     def __init__(self, config: Config, inputs: Inputs, model: nn.Module) -> None:
         if not behind_middle(model):
             raise ConfigError(
-                "target_prior 'estimated' looks at the middle of a network; it knows our own networks, and "
-                "nn.Sequential of layers that end in a linear one; give class shares, or use one of them."
+                "target_prior 'estimated' needs intermediate features, as our own networks have, and nn.Sequential of "
+                "layers that end in a linear one; give class shares, or use one of these."
             )
         self.inputs, self.seed, self.steps = inputs, config.training.seed, config.training.steps
         self.asked = Asked(inputs, self.seed, _MOST_SEEN, _MOST_OTHERS)
