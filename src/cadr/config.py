@@ -81,6 +81,7 @@ class Training:
     log_every: int | None = option(
         None, "steps between log records (default: a quarter of the evaluation interval, at least 10)"
     )
+    continue_from: str | None = option(None, "run whose weights a new one begins with, and whose settings it has")
     renaming: bool = option(
         False, "check after each quarter of the run whether classes have swapped labels, and swap them back"
     )
@@ -200,7 +201,7 @@ OF_NETWORKS = frozenset(
         for kind in (*CHOICES["model"].values(), *VIEWS.values(), *OPTIMISERS.values(), Training)
         for f in dataclasses.fields(kind)
     }
-) - {"seed", "device"}
+) - {"seed", "device", "continue_from"}
 
 # Where a run is computed, and how often it is saved, may change when it is continued.
 CHANGEABLE = frozenset({"root", "device", "compile", "checkpoint_seconds"})

@@ -52,7 +52,7 @@ def test_one_label_of_each_class_leaves_nothing_to_hold_out():
 
 def test_the_file_reads_back(tmp_path):
     rows = np.array([2, 5, 9])
-    (tmp_path / "v.json").write_text(validation.to_json(rows))
+    (tmp_path / "v.json").write_text(validation.to_json(rows, pool([30, 30])))
     np.testing.assert_array_equal(validation.read(tmp_path / "v.json"), rows)
 
 

@@ -66,10 +66,15 @@ def run(namespace: Namespace) -> int:
     from cadr.training.plan import Opened, chosen_algorithm, plan
     from cadr.training.result import quoted_of
     from cadr.training.tracking import check_trackers, tracked
+    from cadr.training.warm_start import next_run
 
     check_trackers(namespace.log)
     flat, opened = read_flat(namespace), Opened()
-    out = namespace.out or default_out(namespace.data, flat, lambda: chosen_algorithm(flat, opened))
+    before = flat.get("continue_from")
+    if before is not None and namespace.out is None:
+        out = next_run(Path(before))
+    else:
+        out = namespace.out or default_out(namespace.data, flat, lambda: chosen_algorithm(flat, opened))
     _check_free(out)
     planned = plan(flat, opened, out=out, recipe=is_recipe(namespace.data))
     for line in planned.sentences():

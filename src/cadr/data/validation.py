@@ -7,6 +7,7 @@ stream too: a model that was taught to agree with itself on them would be judged
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from cadr.utils.untrusted import parse_json
 
 FILE = "validation.json"
 Indices = NDArray[np.int64]
+NONE: Indices = np.empty(0, dtype=np.int64)
 
 
 def choose(pool: Pool, share: float, seed: int) -> Indices:
@@ -47,8 +49,23 @@ def hold_out(pool: Pool, rows: Indices) -> Pool:
     )
 
 
-def to_json(rows: Indices) -> str:
-    return json.dumps({"rows": rows.tolist()}) + "\n"
+def to_json(rows: Indices, pool: Pool) -> str:
+    """Row numbers, and hashes of what the rows hold: they are known again when others have come between them."""
+    return json.dumps({"rows": rows.tolist(), "hashes": _hashes(pool, rows)}) + "\n"
+
+
+def found_again(path: Path, pool: Pool) -> Indices:
+    """The labelled rows of a pool that hold what was held out in a run, whatever their numbers were there."""
+    try:
+        known = set(parse_json(path.read_text(encoding="utf-8")).get("hashes", ()))
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        raise DataError(f"{path} does not say which rows are held out ({error})") from None
+    labelled = np.flatnonzero(pool.labels != MISSING)
+    return labelled[[each in known for each in _hashes(pool, labelled)]]
+
+
+def _hashes(pool: Pool, rows: Indices) -> list[str]:
+    return [hashlib.sha256(np.ascontiguousarray(pool.examples[row]).data).hexdigest()[:32] for row in rows]
 
 
 def read(path: Path) -> Indices:

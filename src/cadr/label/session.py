@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import shlex
 import threading
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from cadr.label.opened import open_run
 from cadr.label.queue import asked_first
 from cadr.label.trainer import Trainer
 from cadr.report.runs import command
+from cadr.training.warm_start import next_run
 
 EVERY = 10  # answers, after which is said what they imply
 GUESSES = 9  # as many as there are keys
@@ -208,14 +208,6 @@ class Session:
         if self.answers.labels is not None:
             source = dataclasses.replace(config.source, labels=str(self.answers.labels))
             config = dataclasses.replace(config, source=source)
-        return shlex.split(command(config, str(_next_run(self.opened.run))))[1:]
-
-
-def _next_run(run: Path) -> Path:
-    """run-2 after run, and so on: the first that is free."""
-    found = re.fullmatch(r"(.*?)(?:-(\d+))?", run.name)
-    assert found is not None
-    number = int(found[2] or 1) + 1
-    while (there := run.with_name(f"{found[1]}-{number}")).exists():
-        number += 1
-    return there
+        training = dataclasses.replace(config.training, continue_from=str(self.opened.run))
+        config = dataclasses.replace(config, training=training)
+        return shlex.split(command(config, str(next_run(self.opened.run))))[1:]

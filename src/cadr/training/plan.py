@@ -38,6 +38,7 @@ from cadr.models.pretrained import HuggingFace
 from cadr.optim import Muon, averaged_over
 from cadr.training.run_folder import RunFolder
 from cadr.training.target import Target, diagnosed_target, takes_target
+from cadr.training.warm_start import inherited
 from cadr.utils.files import expand_home
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def plan(
     opened = data if isinstance(data, Opened) else Opened(data)
     settings = _moved(settings)
     before = None if out is None else RunFolder(out).config()
-    settings = _with_own_size(settings, opened, before)
+    settings = _with_own_size(inherited(settings, before), opened, before)
     flat = _without_idle({"algorithm": ALGORITHM if before is None else name_of(before.algorithm), **settings})
     config = Config.from_dict(_without_unnamed(flat))
     if before is not None:
@@ -175,6 +176,7 @@ def plan(
 
 def chosen_algorithm(settings: Mapping[str, Any], opened: Opened) -> str:
     """The algorithm of the run that `plan` makes of these settings where no run is there yet."""
+    settings = inherited(settings)
     if "algorithm" in settings:
         return str(settings["algorithm"])
     settings = _with_own_size(settings, opened)

@@ -23,6 +23,7 @@ from cadr.training.auxiliary_head import widen
 from cadr.training.plan import complete, device_of, input_shape, open_source
 from cadr.training.run_folder import RunFolder, located
 from cadr.training.user_model import check_user_model, not_given
+from cadr.training.warm_start import begin_with, check_continues, held_out
 from cadr.utils.files import expand_home
 
 VALIDATION = "validation"  # labels held out
@@ -52,7 +53,11 @@ class Prepared:
 def prepare(config: Config, folder: RunFolder, pool: Pool | None, model: nn.Module | None) -> Prepared:
     """Open what the configuration names, and compare it with the config.toml that is there, if any."""
     check_unchanged(folder, config)
-    prepared = _open(config, folder, pool, model, config.training.device)
+    before = config.training.continue_from
+    continues = before is not None and folder.config() is None
+    if before is not None and continues:
+        check_continues(before, config.is_instant)
+    prepared = _open(config, folder, pool, model, config.training.device, continues)
     check_unchanged(folder, prepared.config)
     return prepared
 
@@ -63,7 +68,7 @@ def write(prepared: Prepared, folder: RunFolder) -> None:
     if prepared.split is not None:
         prepared.split.write(folder.path / "split.json")
     if prepared.validation is not None:
-        folder.write(validation.FILE, validation.to_json(prepared.validation))
+        folder.write(validation.FILE, validation.to_json(prepared.validation, prepared.pool))
 
 
 def restore(folder: RunFolder, pool: Pool | None, model: nn.Module | None, device: str) -> Prepared:
@@ -83,7 +88,14 @@ def restore(folder: RunFolder, pool: Pool | None, model: nn.Module | None, devic
     return _open(config, folder, pool, model, device)
 
 
-def _open(config: Config, folder: RunFolder, pool: Pool | None, model: nn.Module | None, device: str) -> Prepared:
+def _open(
+    config: Config,
+    folder: RunFolder,
+    pool: Pool | None,
+    model: nn.Module | None,
+    device: str,
+    continues: bool = False,  # begins with the weights of another run
+) -> Prepared:
     if pool is None:
         pool = open_source(config)
     split = _split(config, folder.path / "split.json", pool)
@@ -100,6 +112,8 @@ def _open(config: Config, folder: RunFolder, pool: Pool | None, model: nn.Module
         shape, precision = input_shape(pool), config.training.precision
         check_user_model(model, pool.num_classes, shape, device_of(device), precision)
     built = model if model is not None else build_model(config, pool.num_classes, input_shape(pool))
+    if continues:
+        begin_with(built, config, pool)
     widen(built, pool.num_classes, config.algorithm.auxiliary, config.training.seed)
     name = type(model).__name__ if model is not None else title_of(config.model)
     return Prepared(config, pool, split, built, name, device_of(device), rows)
@@ -177,5 +191,10 @@ def _validation(config: Config, path: Path, pool: Pool) -> Indices | None:
     share = config.source.validation
     if pool.test_examples is not None or pool.hidden_labels is not None or share == 0.0:
         return None
-    rows = validation.read(path) if path.exists() else validation.choose(pool, share, config.training.seed)
+    if path.exists():
+        rows = validation.read(path)
+    elif config.training.continue_from is not None:
+        rows = held_out(config, pool)
+    else:
+        rows = validation.choose(pool, share, config.training.seed)
     return rows if len(rows) else None

@@ -134,7 +134,7 @@ def load_averaged(model: _Model, tensors: dict[str, Tensor], run: Path | str) ->
     found: list[tuple[Tensor, Tensor]] = []
     passing = set(_not_state(model))
     for name, ours in [*model.named_parameters(), *model.named_buffers()]:
-        stored = next((tensors[kind + name] for kind in _AVERAGED if kind + name in tensors), None)
+        stored = stored_average(tensors, name)
         if stored is not None and stored.shape == ours.shape:
             found.append((ours, stored))
         elif name not in passing:
@@ -143,6 +143,11 @@ def load_averaged(model: _Model, tensors: dict[str, Tensor], run: Path | str) ->
         for ours, stored in found:
             ours.copy_(stored)
     return model
+
+
+def stored_average(tensors: dict[str, Tensor], name: str) -> Tensor | None:
+    """What a checkpoint has for a parameter or buffer of the averaged model."""
+    return next((tensors[kind + name] for kind in _AVERAGED if kind + name in tensors), None)
 
 
 def _not_state(model: nn.Module) -> Iterator[str]:
