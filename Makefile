@@ -2,11 +2,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test lint types imports tests format clean
+.PHONY: help demo test lint types imports tests docs format clean
 
 help:
 	@echo "make demo    set up, then compare FixMatch with CAP, CAI and CADR on embedded data"
 	@echo "make test    set up, then run every check: lint, types, import directions, tests"
+	@echo "make docs    set up, then build the documentation site in build/site"
 	@echo "make format  rewrite the sources the way the linter wants them"
 	@echo "make clean   remove the environment and caches"
 
@@ -35,6 +36,9 @@ imports: .venv/current
 # One thread each: the tests run beside each other.
 tests: .venv/current
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto
+
+docs: .venv/current
+	OMP_NUM_THREADS=1 $(BIN)/mkdocs build --strict --quiet
 
 format: .venv/current
 	$(BIN)/ruff format .

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cadr.errors import CadrError, CadrWarning
     from cadr.scoring import on_labelled
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "CADRClassifier",
     "CadrError",

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from cadr import __version__
 from cadr.cli.terminal import complain, make_writable, silence, stopping_politely
 from cadr.errors import brief, costs_a_sentence
 
@@ -77,7 +78,7 @@ def parser(command: str | None = None) -> Parser:
         description="Train classifiers when labels are missing not at random, and see how biased the labelling was.",
         epilog="Each command explains itself: cadr train --help.",
     )
-    top.add_argument("--version", action="version", version=f"cadr {_version()}")
+    top.add_argument("--version", action="version", version=f"cadr {__version__}")
     top.add_argument("--debug", action="store_true", help="show the traceback of an error (accepted anywhere)")
     subparsers = top.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
     for name in (command,) if command in COMMANDS else COMMANDS:
@@ -165,12 +166,3 @@ def _sentence(error: Exception) -> str:
         said = f"{error.filename} cannot be used: {error.strerror}" if error.filename else error.strerror
         return printable(brief(said))
     return printable(" ".join(str(error).split()))
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("cadr")
-    except PackageNotFoundError:  # run from a source tree that was never installed
-        return "(not installed)"
