@@ -35,7 +35,7 @@ from cadr.data.split import apply, make_split  # noqa: E402
 from cadr.report.examples import variance_removed  # noqa: E402
 from cadr.report.labels import labels_of  # noqa: E402
 from cadr.report.model_outputs import Look, look  # noqa: E402
-from cadr.report.query_export import least_sure  # noqa: E402
+from cadr.report.query import least_sure  # noqa: E402
 from cadr.report.runs import Run  # noqa: E402
 from cadr.training import train  # noqa: E402
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cadr.label.implied import PRECISION, implied_sizes
-from cadr.report.query_export import least_sure
+from cadr.report.query import least_sure
 
 
 def population(seed, share, believed, n=3000, classes=3):

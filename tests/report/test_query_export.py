@@ -12,7 +12,8 @@ from PIL import Image
 
 from cadr.cli.main import main
 from cadr.data import open_data
-from cadr.report.query_export import MOST, least_sure
+from cadr.report.query import least_sure
+from cadr.report.query_export import MOST
 from tests.report import own_runs
 
 

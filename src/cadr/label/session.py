@@ -17,8 +17,8 @@ from cadr.label.answers import answers_of
 from cadr.label.display import Display
 from cadr.label.implied import Implied, implied_sizes
 from cadr.label.opened import open_run
-from cadr.label.queue import asked_first
 from cadr.label.trainer import Trainer
+from cadr.report.query import worth_labelling
 from cadr.report.runs import command
 from cadr.training.warm_start import next_run
 
@@ -57,7 +57,8 @@ class Session:
         with self.lock:
             self.opened = opened
             self.answers = answers_of(opened.config, opened.pool)
-            order = asked_first(opened.probabilities, len(opened.rows))
+            most = self.most + len(self.cannot_tell)
+            order = worth_labelling(opened.probabilities, opened.pool, opened.rows, most)
             names = Display(opened.config, opened.pool, opened.rows[:0])
             wanted = [int(i) for i in order if names.name(int(opened.rows[i])) not in self.cannot_tell]
             self.queue = wanted[: self.most]

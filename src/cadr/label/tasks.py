@@ -24,7 +24,7 @@ from cadr.inference.overwrite_guard import check_not_overwritten
 from cadr.label import MOST, ROWS
 from cadr.label.display import Display
 from cadr.label.opened import Opened, open_run
-from cadr.label.queue import asked_first
+from cadr.report.query import worth_labelling
 from cadr.utils.files import atomic_write, expand_home
 
 LABEL, EXAMPLE = "label", "example"  # the names of the control and of what it is for
@@ -43,7 +43,7 @@ def write_tasks(
     if most < 1:
         raise ConfigError(f"most must be at least 1, got {most}")
     opened = open_run(run, rows, device)
-    places = asked_first(opened.probabilities, most)
+    places = worth_labelling(opened.probabilities, opened.pool, opened.rows, most)
     display = Display(opened.config, opened.pool, opened.rows[places])
     contents = FORMATS[to](_Tasks(opened, display, places.tolist(), out, images))
     check_not_overwritten(opened.config, opened.run, *contents)

@@ -1,4 +1,4 @@
-"""The unlabelled examples that the model is least sure of, as a table to fill in.
+"""The unlabelled examples whose labels are worth most to the model, as a table to fill in.
 
 These are other examples than the page's, whose labels make an estimate more certain: to make the *model* better, labels
 of those it cannot decide are worth a little more, and far more than any (benchmarks/more_labels.md).
@@ -14,22 +14,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cadr.data.sources.csv_file import CsvError, read_csv
 from cadr.errors import ConfigError
 from cadr.report.model_outputs import Look
+from cadr.report.query import worth_labelling
 from cadr.utils.files import atomic_write
 
 MOST = 100
 _COLUMNS = ["label", "guess", "probability", "guess_2", "probability_2"]  # behind what the example is called
 _NAMED = (["file"], ["id"], ["id", "row"], ["row"])
-
-
-def least_sure(probabilities: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Rows of (n, C), those first in which the two most likely classes are nearest to each other."""
-    second, first = np.sort(probabilities, axis=1)[:, -2:].T
-    return np.argsort(first - second, kind="stable")
 
 
 def together(looks: Sequence[Look]) -> Look:
@@ -62,7 +56,7 @@ def _is_blank(path: Path) -> bool:
 def write_to_label(path: Path, look: Look) -> list[str]:
     """Write at most a hundred, with a blank for the label, and what it may be. What to know comes back in words."""
     pool, names = look.pool, look.pool.identifiers
-    asked = least_sure(look.on_unlabelled)[:MOST]
+    asked = worth_labelling(look.on_unlabelled, pool, look.unlabelled, MOST)
     first = ["row" if names is None else "file" if pool.in_files else "id"]
     shared = _shared(names or (), [int(row) for row in look.unlabelled[asked]])
     if shared is not None:
