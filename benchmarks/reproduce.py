@@ -5,6 +5,7 @@
     … run fast:cifar10-gamma50-cadr    rows of fast.toml, which are named as those of hu2022.toml
     … rest --minutes 25                what benchmarks/plan.txt asks for and has no record, in its order
     … rest --list                      what that is
+    … rest --dry                       whether its rows run: two tiny steps of each on the CPU, and no record
 
 Flags it does not know are flags of `cadr train` and override the row; the record says which. A run is a folder under
 runs/: what was stopped (by --minutes, Ctrl-C or a lost machine) goes on when the same command is given again, on this
@@ -40,6 +41,7 @@ from cadr.training.signature import FILE as INPUT
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+from benchmarks.dry_run import dry_run  # noqa: E402
 from benchmarks.mps import shared_gpu  # noqa: E402
 from benchmarks.run_record import path_of, remember_abreast, write_record  # noqa: E402
 
@@ -249,6 +251,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     rest = commands.add_parser("rest", allow_abbrev=False)
     rest.add_argument("--plan", type=Path, default=PLAN, metavar="FILE", help="default: benchmarks/plan.txt")
     rest.add_argument("--list", action="store_true", help="say what is left, and run nothing")
+    rest.add_argument("--dry", action="store_true", help="two tiny steps of every row on the CPU, and no record")
     for command in (some, rest):
         command.add_argument("--abreast", type=int, default=1, metavar="K", help="runs at the same time (default: 1)")
         command.add_argument("--minutes", type=float, metavar="M", help="stop and save after so long")
@@ -265,6 +268,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             if arguments.list:
                 show_rest(jobs, arguments.records)
                 return 0
+            if arguments.dry:
+                return dry_run(jobs)
         status = run(jobs, arguments.runs, arguments.records, max(1, arguments.abreast), arguments.minutes)
     except CadrError as error:
         print(f"reproduce: {error}", file=sys.stderr)

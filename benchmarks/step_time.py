@@ -1,6 +1,7 @@
 """What a training step costs on a GPU, where the time goes, and how far that is from the memory floor.
 
     PYTHONPATH=src python3 benchmarks/step_time.py [--out benchmarks/step_time.json] [--wide]
+    … --muon                   only CADR's step with Muon and with SGD, in turn, and the optimiser's own part of it
 
 WRN-28-2 on 64 labelled, 448 weak and 448 strong 32×32 views, augmentation included, for FixMatch, CAI, CAP and CADR,
 beside a plain eager fp32 version of the same step in the same process. Times are medians of repeated measurements with
@@ -26,7 +27,7 @@ from cadr.augment import ImageViews
 from cadr.config import Training
 from cadr.data.pool import Pool
 from cadr.models import WideResNet28
-from cadr.optim import SGD
+from cadr.optim import SGD, Muon, Optimiser
 from cadr.training.feed import Inputs
 from cadr.training.step import Step
 
@@ -71,17 +72,21 @@ def pool(images: int = 50_000, classes: int = 10) -> Pool:
     return Pool(bits.reshape(images, 32, 32, 3), labels, names, name="random")
 
 
-def make_step(inputs: Inputs, algorithm: str, width: int = 2, **training: Any) -> Step:
+def make_step(
+    inputs: Inputs, algorithm: str, width: int = 2, optimiser: Optimiser | None = None, **training: Any
+) -> Step:
     torch.manual_seed(0)
     model = WideResNet28(width=width).build(inputs.num_classes, (3, 32, 32))
-    settings = Training(steps=2**17, batch=BATCH, ratio=RATIO, seed=1, **training)
-    return Step(model, ALGORITHMS[algorithm](), ImageViews(), inputs, SGD(), settings, STEPS)
+    settings = Training(**({"steps": 2**17, "batch": BATCH, "ratio": RATIO, "seed": 1} | training))
+    return Step(model, ALGORITHMS[algorithm](), ImageViews(), inputs, optimiser or SGD(), settings, STEPS)
 
 
-def fast(inputs: Inputs, algorithm: str, width: int = 2) -> tuple[Step, dict[str, float]]:
+def fast(
+    inputs: Inputs, algorithm: str, width: int = 2, optimiser: Optimiser | None = None
+) -> tuple[Step, dict[str, float]]:
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
-    step = make_step(inputs, algorithm, width)
+    step = make_step(inputs, algorithm, width, optimiser)
     step.advance(10)
     torch.cuda.synchronize()
     ms = median_ms(lambda: step.advance(STEPS), repeats=5, per=STEPS)
@@ -174,13 +179,35 @@ def floor_bytes(width: int = 2) -> int:
     return total
 
 
+def of_muon(inputs: Inputs) -> dict[str, Any]:
+    """CADR's step with either optimiser, three times in turn; medians."""
+    times: dict[str, list[float]] = {"sgd": [], "muon": []}
+    moving: dict[str, float] = {}
+    for _ in range(3):
+        for name, optimiser in (("sgd", SGD()), ("muon", Muon())):
+            step, row = fast(inputs, "cadr", optimiser=optimiser)
+            times[name].append(row["ms"])
+            moving[name] = shares(step)["optimiser"]
+            del step
+    ms = {name: statistics.median(values) for name, values in times.items()}
+    more = 100.0 * (ms["muon"] / ms["sgd"] - 1.0)
+    about = {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
+    return about | {"ms": ms, "optimiser_ms": moving, "muon_costs_percent_more": more}
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     arguments.add_argument("--wide", action="store_true", help="WRN-28-8 too")
+    arguments.add_argument("--muon", action="store_true", help="only what Muon costs")
     options = arguments.parse_args()
     device = torch.device("cuda")
     inputs = Inputs.of(pool(), device)
+    if options.muon:
+        found = json.dumps(of_muon(inputs), indent=1)
+        options.out.write_text(f"{found}\n", encoding="utf-8")
+        print(found)
+        return
     rate = bandwidth()
     record: dict[str, Any] = {
         "device": torch.cuda.get_device_name(),
