@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -17,7 +18,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 
 from cadr.classifier import CADRClassifier
+from cadr.data.pool import Pool
 from cadr.ensemble.fit import fit_ensemble
+from cadr.training.device_data import Inputs
 
 Probabilities = NDArray[np.float64]  # (unlabelled rows, classes)
 
@@ -102,11 +105,12 @@ def _ours(algorithm: str) -> Method:
 
 
 def ensemble(task: Task) -> Probabilities:
-    """What is fitted to people's own data unless they ask for another method."""
-    scale = task.X.std(0, dtype=np.float64)
-    scale = np.where(scale > 0, scale, 1.0)
-    x = ((task.X - task.X.mean(0, dtype=np.float64)) / scale).astype(np.float32)
-    return fit_ensemble(x, task.y, scale, task.classes, task.seed).probabilities()[task.y < 0]
+    """What is fitted to people's own data unless they ask for another method: `CADRClassifier()` without its folder."""
+    names = tuple(map(str, range(task.classes)))
+    inputs = Inputs.of(Pool(task.X, task.y, names, "X"), torch.device("cpu"))
+    assert inputs.scale is not None
+    scale = inputs.scale.double().numpy()
+    return fit_ensemble(inputs.examples.numpy(), task.y, scale, task.classes, task.seed).probabilities()[task.y < 0]
 
 
 NETWORKS = ("cadr", "cap_cai", "cadr_resampling", "fixmatch")

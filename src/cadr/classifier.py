@@ -29,11 +29,12 @@ from cadr.data.sources.arrays import as_examples, columns_of, frame_embedded, is
 from cadr.diagnosis.contradictions import outside
 from cadr.embedding.registry import Pretrained
 from cadr.errors import CadrWarning, ConfigError, DataError
+from cadr.inference.around_estimator import AroundEstimator
 from cadr.inference.population import ESTIMATED, estimated_shift, shift_to
 from cadr.inference.predictor import Predictor
 from cadr.scoring import known_labels
-from cadr.training import train
-from cadr.training.plan import ALGORITHM, Plan, plan
+from cadr.training import Record, train
+from cadr.training.plan import ON_FEATURES, Plan, plan
 
 _ROWS = 8192  # predicted together
 _UNCHECKED = (
@@ -56,17 +57,22 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     With `features`, the name of a pretrained model as for `cadr train --features`, rows are pictures (paths, images of
     Pillow, uint8 arrays of any size) or texts, or a DataFrame with columns of texts among others.
 
-    Parameters: `algorithm` is a method's name, `model` a network's; `steps`, `batch` (labelled rows a step), `ratio`
-    (unlabelled rows for each) and `lr` are those of training; `validation` is the share of the labels that is held out
-    to calibrate the probabilities on, none by default; `settings` are further settings by the name of their flag in
-    `cadr train`, for example {"beta": 0.3, "flip": False, "hidden": (256,)}.
+    Features are learned in seconds by an ensemble of simple learners with class-aware imputation, stacked by
+    cross-fitting; any other `algorithm` is a name away, such as "logistic", "cap_cai" or "cadr". With an `estimator`,
+    any classifier of scikit-learn's that has predict_proba, the imputation and the correction for class shares go
+    around that one. Images, and whatever is given a network's setting, are learned by a network.
 
-    CAP and CADR are told the classes' shares as `cadr diagnose` estimates them, where these cannot be equal; give
-    settings={"target_prior": (0.9, 0.1)} if you know them, in the order of `classes_`.
+    Parameters: `algorithm` is a method's name, `model` a network's; `steps`, `batch` (labelled rows a step), `ratio`
+    (unlabelled rows for each) and `lr` are those of training a network; `validation` is the share of the labels that
+    is held out to calibrate a network's probabilities on, none by default; `settings` are further settings by the name
+    of their flag in `cadr train`, for example {"beta": 0.3, "flip": False, "hidden": (256,)}.
+
+    The classes' shares are estimated; give settings={"target_prior": (0.9, 0.1)} if you know them, in the order of
+    `classes_`. Of networks, CAP and CADR are told them as `cadr diagnose` estimates them, where these cannot be equal.
 
     Learned: `classes_`; `class_prior_`, the class distribution of all rows as the model predicts it; `propensity_`, the
-    share of each class that has a label, from the same predictions; `target_prior_`, the shares that CAP or CADR was
-    told, None with other methods; `diagnosis_`, what these shares were chosen by, None where somebody else chose or
+    share of each class that has a label, from the same predictions; `target_prior_`, the shares that training was told,
+    None where it was told none; `diagnosis_`, what these shares were chosen by, None where somebody else chose or
     nothing could be said; `history_`, what training said; `calibration_`; `n_features_in_`.
 
     A CadrWarning says where the model is not to be relied on: a class is hardly ever predicted, predicted shares
@@ -75,8 +81,9 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        algorithm: str = ALGORITHM,
+        algorithm: str | None = None,
         *,
+        estimator: Any = None,
         model: str | None = None,
         steps: int | None = None,
         batch: int | None = None,
@@ -89,6 +96,7 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         random_state: Any = None,
     ) -> None:
         self.algorithm = algorithm
+        self.estimator = estimator
         self.model = model
         self.steps = steps
         self.batch = batch
@@ -116,13 +124,8 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         names = tuple(str(name) for name in self.classes_)
         pool = self._pool(X, labels, embedded)
-        with tempfile.TemporaryDirectory(prefix="cadr-") as out:
-            planned = self._plan(pool)
-            records = list(train(planned.config, out, pool))
-            self._predictor = Predictor.load(out, device=self.device)
-            self._run = {
-                path.relative_to(out).as_posix(): path.read_bytes() for path in Path(out).rglob("*") if path.is_file()
-            }
+        planned = self._plan(pool)
+        records = self._fit(planned, pool)
         self.calibration_ = self._predictor.calibration
         self.history_ = [
             {key: value for key, value in record.items() if key not in _ASIDE}
@@ -139,6 +142,24 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for doubt in self._doubts(planned, unlabelled / max(1, (~known).sum())):
             warnings.warn(doubt, CadrWarning, stacklevel=2)
         return self
+
+    def _fit(self, planned: Plan, pool: Pool) -> list[Record]:
+        """Train the run that is planned, or go around the estimator; returns what was said meanwhile."""
+        self._predictor: Predictor | AroundEstimator
+        self._run: dict[str, bytes] = {}
+        if self.estimator is not None:
+            aimed = planned.config.algorithm.aimed_at(pool.num_classes)
+            shares = None if aimed is None else aimed.numpy()
+            self._predictor = AroundEstimator(self.estimator, pool, planned.config.training.seed, shares)
+            self._predictor.pretrained = self._pretrained(reset=True)
+            return [self._predictor.record()]
+        with tempfile.TemporaryDirectory(prefix="cadr-") as out:
+            records = list(train(planned.config, out, pool))
+            self._predictor = Predictor.load(out, device=self.device)
+            self._run = {
+                path.relative_to(out).as_posix(): path.read_bytes() for path in Path(out).rglob("*") if path.is_file()
+            }
+        return records
 
     def predict_proba(self, X: Any, *, prior: Any = None) -> NDArray[np.float64]:
         """Probabilities, (n, classes); calibrated if labels were held out for it.
@@ -175,6 +196,8 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def save(self, folder: Path | str) -> Path:
         """Write the run to a new folder, for `cadr predict` and `cadr export`."""
         check_is_fitted(self)
+        if isinstance(self._predictor, AroundEstimator):
+            raise self._predictor.not_kept()
         folder = Path(folder)
         if folder.exists() and any(folder.iterdir()):
             raise ConfigError(f"{folder} holds something already; name a new folder")
@@ -238,12 +261,20 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "seed": seed,
             **{name: value for name, value in named.items() if value is not None},
             **(self.settings or {}),
-            "algorithm": self.algorithm,
+            **self._method(),
             "data": pool.name,
             "validation": self.validation,
             "device": self.device,
         }
         return plan(settings, pool, complete_labels=True)
+
+    def _method(self) -> dict[str, str]:
+        """The algorithm, unless it is left to the data. An estimator takes the place of the ensemble's members."""
+        if self.estimator is None:
+            return {} if self.algorithm is None else {"algorithm": self.algorithm}
+        if self.algorithm not in (None, ON_FEATURES):
+            raise ConfigError(f"give an estimator or algorithm={self.algorithm!r}, not both")
+        return {"algorithm": ON_FEATURES}
 
     def _examples(self, X: Any, reset: bool) -> tuple[NDArray[Any], Embedded | None]:
         """float32 (n, d) or uint8 (n, h, w, 3), checked as scikit-learn checks, and how texts or pictures became so."""

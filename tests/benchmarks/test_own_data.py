@@ -146,6 +146,28 @@ def test_summary():
     assert "| a | 81.5 ± 0.5 |" in text.replace("47.5 ± 0.5 | ", "")
 
 
+def test_standings():
+    """A network is better by more than its standard error; a lone seed says nothing."""
+
+    def rows(name, method, accuracies, missing=BALANCED):
+        return [
+            {"set": name, "missing": missing, "method": method, "seed": seed, "accuracy": accuracy}
+            for seed, accuracy in enumerate(accuracies, 1)
+        ]
+
+    records = rows("digits", "ensemble", [80, 84, 82]) + rows("digits", "logistic", [70, 72, 71])
+    records += rows("digits", "cadr", [83, 86, 84]) + rows("digits", "fixmatch", [99])
+    records += rows("penguins", "ensemble", [90, 92, 91]) + rows("penguins", "logistic", [92, 95, 95])
+    records += rows("penguins", "forest_balanced", [99, 70, 70]) + rows("penguins", "cadr", [80, 95, 96])
+    found = results.standings(records, "ensemble")
+    assert found == {("digits", BALANCED): (11.0, False), ("penguins", BALANCED): (-3.0, False)}
+    without = [record for record in records if record["method"] != "logistic" or record["set"] == "digits"]
+    assert results.standings(without, "ensemble")["penguins", BALANCED] == (pytest.approx(91 - 239 / 3), True)
+    mean, error = results.leads(records, "ensemble")["logistic"]
+    assert (mean, error) == (pytest.approx(4.0), pytest.approx(7.0))
+    assert "fixmatch" in results.leads(records, "ensemble")
+
+
 def test_causes(tmp_path):
     """Every variant runs on a draw, and the table says by how much it differs from the default."""
     random = np.random.default_rng(0)

@@ -29,15 +29,25 @@ def test_offsets_are_all_that_is_added():
     np.testing.assert_allclose(by_hand, posterior_with_shares(scores, shares))
 
 
-def test_likeliest_shares_maximise_the_likelihood():
+@pytest.mark.parametrize(("prior", "rows"), [(0.0, 1.0), (0.3, 40.0)])
+def test_likeliest_shares_maximise_the_likelihood(prior, rows):
+    """With so many rows more of each class."""
     scores = _scores(2, n=400, classes=3)
 
     def loss(logits):
         q = np.exp(logits) / np.exp(logits).sum()
-        return -np.log(np.exp(scores) @ q).sum() - np.log(q).sum()  # a row more of each class
+        return -np.log(np.exp(scores) @ q).sum() - rows * np.log(q).sum()
 
     best = minimize(loss, np.zeros(3)).x
-    np.testing.assert_allclose(likeliest_shares(scores), np.exp(best) / np.exp(best).sum(), atol=2e-3)
+    np.testing.assert_allclose(likeliest_shares(scores, prior), np.exp(best) / np.exp(best).sum(), atol=2e-3)
+
+
+def test_no_class_is_lost():
+    """No row looks like the last class, but a label proves that it exists."""
+    scores = np.array([[4.0, 0.0, -9.0], [0.0, 4.0, -9.0]]).repeat(500, axis=0)
+    found = likeliest_shares(scores)
+    assert 0.01 < found[2] < 0.02
+    assert found[0] == pytest.approx(found[1], abs=1e-6)
 
 
 def test_likeliest_shares_of_known_densities():
@@ -46,7 +56,7 @@ def test_likeliest_shares_of_known_densities():
     labels = random.choice(3, 20_000, p=truth)
     x = random.normal(np.array([-2.0, 0.0, 2.0])[labels])
     densities = -0.5 * (x[:, None] - np.array([-2.0, 0.0, 2.0])) ** 2
-    np.testing.assert_allclose(likeliest_shares(densities), truth, atol=0.02)
+    np.testing.assert_allclose(likeliest_shares(densities, prior=0.0), truth, atol=0.02)
 
 
 def test_draws_that_agree_are_believed():
@@ -57,17 +67,25 @@ def test_draws_that_agree_are_believed():
 
 
 def test_draws_that_differ_more_than_they_are_from_equal_shares_are_not():
-    draws = np.array([[0.8, 0.2], [0.3, 0.7]] * 5)
-    found, kept = shrunk(draws, np.array([40.0, 10.0]))
+    draws = np.array([[0.8, 0.1, 0.05, 0.02, 0.02, 0.01], [0.01, 0.02, 0.02, 0.05, 0.1, 0.8]] * 5)
+    found, kept = shrunk(draws, np.array([60.0, 1.0, 1.0, 1.0, 1.0, 1.0]))
     assert kept == 0
-    np.testing.assert_allclose(found, [0.5, 0.5])
+    np.testing.assert_allclose(found, np.full(6, 1 / 6))
+
+
+def test_shares_of_two_classes_stay_as_estimated():
+    """However uncertain: to take them for equal instead cost twelve points where they are three to one."""
+    draws = np.array([[0.9, 0.1], [0.55, 0.45]] * 5)
+    found, kept = shrunk(draws, np.array([10.0, 40.0]))
+    assert kept == 1
+    np.testing.assert_allclose(found, [0.725, 0.275])
 
 
 def test_shares_near_those_of_the_labels_are_shrunk_to_them():
     random = np.random.default_rng(4)
-    draws = random.dirichlet([80, 15, 5], 20)
-    found, kept = shrunk(draws, np.array([160.0, 30.0, 10.0]))
-    centre = np.array([161, 31, 11]) / 203
+    draws = random.dirichlet([80, 15, 5, 5, 5], 20)
+    found, kept = shrunk(draws, np.array([160.0, 30.0, 10.0, 10.0, 10.0]))
+    centre = np.array([161, 31, 11, 11, 11]) / 225
     assert 0 <= kept < 1
     np.testing.assert_allclose(found, kept * draws.mean(0) + (1 - kept) * centre)
-    assert kept == pytest.approx(max(0, 1 - draws.var(0).sum() / ((draws.mean(0) - centre) ** 2).sum()))
+    assert kept == pytest.approx(max(0, 1 - 0.5 * draws.var(0).sum() / ((draws.mean(0) - centre) ** 2).sum()))

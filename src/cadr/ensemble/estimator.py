@@ -7,33 +7,61 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 from torch import nn
 
-from cadr.ensemble.learners import Fitted, Floats, Matrix
+from cadr.ensemble.learners import Fitted, Floats, Matrix, Rows
 from cadr.errors import ConfigError
 
 FLOOR = 1 / 300  # of a probability: a tree may say 0 of a class that it has hardly seen
+_COPIES = 2  # rows that are drawn for every row there is, where a classifier takes no weights
 
 
 @dataclass(frozen=True)
 class Estimator:
-    """It takes the likeliest class of an imputed row for its label, and weights."""
+    """It takes the likeliest class of an imputed row for its label.
+
+    Weights go to its `fit`, or to that of a pipeline's last step; where that takes none, rows are repeated instead.
+    """
 
     estimator: Any
     density = False
     unlabelled_weight = None
 
     def __post_init__(self) -> None:
-        if not hasattr(self.estimator, "predict_proba") or not has_fit_parameter(self.estimator, "sample_weight"):
+        if isinstance(self.estimator, type) or not hasattr(self.estimator, "predict_proba"):
+            called = self.estimator.__name__ if isinstance(self.estimator, type) else type(self.estimator).__name__
+            hint = " (the class; give an instance)" if isinstance(self.estimator, type) else ""
             raise ConfigError(
-                "estimator must be a classifier with predict_proba whose fit takes sample_weight, as those of "
-                f"scikit-learn do, got {type(self.estimator).__name__}."
+                "estimator must be a classifier with predict_proba, as those of scikit-learn are, such as "
+                f"HistGradientBoostingClassifier(), got {called}{hint}."
             )
 
     def fit(self, x: Matrix, targets: Floats, weights: Floats, start: Fitted | None = None) -> EstimatorScores:
-        fitted = clone(self.estimator).fit(x, targets.argmax(1), sample_weight=weights)
+        labels, model = targets.argmax(1), clone(self.estimator)
+        name = _weight_name(model)
+        if name:
+            fitted = model.fit(x, labels, **{name: weights})
+        else:
+            rows = repeated(weights, _COPIES * len(labels))
+            fitted = model.fit(x[rows], labels[rows])
         return EstimatorScores(fitted, targets.shape[1])
+
+
+def _weight_name(model: Any) -> str:
+    """What its `fit` calls the weights of rows; blank if it takes none."""
+    if isinstance(model, Pipeline):
+        step, last = model.steps[-1]
+        return f"{step}__sample_weight" if has_fit_parameter(last, "sample_weight") else ""
+    return "sample_weight" if has_fit_parameter(model, "sample_weight") else ""
+
+
+def repeated(weights: Floats, number: int) -> Rows:
+    """So many rows, each as often as its weight asks, rounded up or down."""
+    edges = np.cumsum(weights)
+    places = (np.arange(number) + 0.5) / number * edges[-1]
+    return np.asarray(np.minimum(np.searchsorted(edges, places), len(weights) - 1), dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +76,6 @@ class EstimatorScores:
 
     def module(self) -> nn.Module:
         raise ConfigError(
-            f"A run with {type(self.fitted).__name__} of one's own cannot be kept in a folder or exported; keep the "
-            "fitted CADRClassifier, or name an algorithm such as forest."
+            f"A model around {type(self.fitted).__name__} cannot be kept in a run folder or exported: that would take "
+            "a pickle, which can execute code; keep the fitted CADRClassifier, or name an algorithm, such as forest."
         )

@@ -133,6 +133,9 @@ def fitting(
     if shares is not None:
         left = shares_of_unlabelled(shares, problem.known_labels, len(labels) - len(problem.known))
         stack = replace(stack, shares=left)
+    elif estimator is not None:  # which may tell the classes apart and yet be no measure of how many rows they have
+        all_of_them = _Stack.of(first + found, problem, random)
+        stack = replace(stack, shares=all_of_them.shares, deviations=all_of_them.deviations)
     return FittedEnsemble(
         members=tuple(found),
         draws=tuple(stack.draws),

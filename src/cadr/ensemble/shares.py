@@ -7,6 +7,7 @@ import numpy as np
 from cadr.ensemble.learners import Floats
 
 ITERATIONS = 60
+PRIOR = 0.04
 _LEAST = 1e-12
 
 
@@ -33,11 +34,15 @@ def softmax(scores: Floats) -> Floats:
     return np.asarray(exponentials / exponentials.sum(1, keepdims=True))
 
 
-def likeliest_shares(scores: Floats, prior_rows: float = 1.0) -> Floats:
-    """The shares of highest likelihood of rows with scores (n, C), by EM, as if each class had `prior_rows` more."""
+def likeliest_shares(scores: Floats, prior: float = PRIOR) -> Floats:
+    """The shares of highest likelihood of rows with scores (n, C), by EM.
+
+    As if `prior` times as many rows again, one at least of each class, were known to be of equally frequent classes: a
+    class that has a label exists, however few rows look like it.
+    """
     likelihood = np.exp(scores - scores.max(1, keepdims=True))
     n, classes = likelihood.shape
-    shares = np.full(classes, 1.0 / classes)
+    prior_rows, shares = max(1.0, prior * n / classes), np.full(classes, 1.0 / classes)
     for _ in range(ITERATIONS):
         posterior = likelihood * shares
         posterior /= posterior.sum(1, keepdims=True)
@@ -52,12 +57,15 @@ def shrunk(draws: Floats, counts: Floats) -> tuple[Floats, float]:
     """Shares (C,) from draws (B, C) of them, and how much of their mean is left in them.
 
     They are shrunk towards equal shares, or towards those of the labels (as if labels were missing at random) where the
-    draws are nearer to these, as James and Stein do: by the ratio of the draws' variance to their squared distance.
+    draws are nearer to these, as James and Stein do: by (d − 2) / d of the ratio of the draws' variance to their
+    squared distance, with d = C − 1 numbers to estimate. So shares of two or three classes stay as they are estimated.
     """
     mean, variance = draws.mean(0), draws.var(0).sum()
     labelled = (counts + 1.0) / (counts + 1.0).sum()
     centres = [np.full(len(mean), 1.0 / len(mean)), labelled]
     distances = [float(((mean - centre) ** 2).sum()) for centre in centres]
     nearest = int(np.argmin(distances))
-    kept = max(0.0, 1.0 - variance / max(distances[nearest], _LEAST))
+    free = len(mean) - 1
+    shrinkage = max(0, free - 2) / free
+    kept = max(0.0, 1.0 - shrinkage * variance / max(distances[nearest], _LEAST))
     return np.asarray(kept * mean + (1.0 - kept) * centres[nearest]), kept
