@@ -1,6 +1,7 @@
 """CADRClassifier around any classifier of scikit-learn's, and what features are learned by where nobody says."""
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,8 +59,8 @@ def test_it_is_an_estimator_among_others(tmp_path):
 
 
 def test_shares_that_are_known_are_kept():
-    shares = (0.2, 0.3, 0.5)
-    model = CADRClassifier(estimator=GaussianNB(), settings={"target_prior": shares}, random_state=0)
+    shares = np.array([0.2, 0.3, 0.5])
+    model: Any = CADRClassifier(estimator=GaussianNB(), settings={"target_prior": tuple(shares)}, random_state=0)
     np.testing.assert_allclose(model.fit(PROBLEM.x, PROBLEM.labels).class_prior_, shares, atol=0.01)
     np.testing.assert_allclose(model.target_prior_, shares)
 
@@ -87,7 +88,7 @@ def test_rows_are_repeated_as_often_as_they_weigh():
 def test_weights_and_repeated_rows_come_to_the_same():
     """Of a learner whose fit depends on nothing but the weighted rows."""
 
-    class Unweighted(GaussianNB):
+    class Unweighted(GaussianNB):  # type: ignore[misc]
         def fit(self, X, y):
             return super().fit(X, y)
 

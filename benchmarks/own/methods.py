@@ -20,7 +20,7 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from cadr.classifier import CADRClassifier
 from cadr.data.pool import Pool
 from cadr.ensemble.fit import fit_ensemble
-from cadr.training.device_data import Inputs
+from cadr.training.feed import Inputs
 
 Probabilities = NDArray[np.float64]  # (unlabelled rows, classes)
 

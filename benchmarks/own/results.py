@@ -196,4 +196,4 @@ def _within(cell: dict[str, dict[int, float]], method: str, among: Iterable[str]
     if not rivals:
         return True
     gaps = max(rivals, key=statistics.fmean)
-    return statistics.fmean(gaps) <= statistics.stdev(gaps) / len(gaps) ** 0.5
+    return bool(statistics.fmean(gaps) <= statistics.stdev(gaps) / len(gaps) ** 0.5)

@@ -145,7 +145,7 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fit(self, planned: Plan, pool: Pool) -> list[Record]:
         """Train the run that is planned, or go around the estimator; returns what was said meanwhile."""
-        self._predictor: Predictor | AroundEstimator
+        self._predictor: Any  # a Predictor, or what is around an estimator
         self._run: dict[str, bytes] = {}
         if self.estimator is not None:
             aimed = planned.config.algorithm.aimed_at(pool.num_classes)

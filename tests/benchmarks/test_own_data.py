@@ -162,9 +162,10 @@ def test_standings():
     found = results.standings(records, "ensemble")
     assert found == {("digits", BALANCED): (11.0, False), ("penguins", BALANCED): (-3.0, False)}
     without = [record for record in records if record["method"] != "logistic" or record["set"] == "digits"]
-    assert results.standings(without, "ensemble")["penguins", BALANCED] == (pytest.approx(91 - 239 / 3), True)
-    mean, error = results.leads(records, "ensemble")["logistic"]
-    assert (mean, error) == (pytest.approx(4.0), pytest.approx(7.0))
+    penguins = results.standings(without, "ensemble")["penguins", BALANCED]
+    assert penguins.ahead == pytest.approx(91 - 239 / 3)
+    assert penguins.near
+    np.testing.assert_allclose(results.leads(records, "ensemble")["logistic"], (4.0, 7.0))
     assert "fixmatch" in results.leads(records, "ensemble")
 
 

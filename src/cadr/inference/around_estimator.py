@@ -18,9 +18,9 @@ from cadr.ensemble.learners import Floats
 from cadr.errors import ConfigError
 from cadr.estimate.calibration import uncalibrated
 from cadr.metrics import confusion
-from cadr.training.device_data import Inputs
+from cadr.training.feed import Inputs
 from cadr.training.prepare import CROSS_FITTED
-from cadr.training.schedule import scores
+from cadr.training.record import scores
 
 
 class AroundEstimator:
