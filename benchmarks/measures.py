@@ -58,10 +58,15 @@ NEW = (  # pretrained models, ensembles, labelling, tracking, weights, populatio
     "diagnosis/weights.py",
     "estimate/running_shares.py",
     "inference/population.py",
+    "models/pretrained.py",
     "optim/muon.py",
     "training/ensemble_run.py",
+    "training/pace.py",
+    "training/phases/asked.py",
+    "training/phases/share_estimates.py",
     "training/recovery.py",
-    "training/share_estimates.py",
+    "training/warm_start.py",
+    "utils/shard.py",
 )
 COMMAND = "train photos --labels labels.csv --out run --steps 8 --device cpu"
 

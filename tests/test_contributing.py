@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from torch import nn
 
 from cadr.algorithms.base import Algorithm
+from cadr.cli.main import main
+from cadr.config import CHOICES
+from cadr.optim import OPTIMISERS, SGD
+from cadr.training.tracking import TRACKERS
+from cadr.training.tracking.base import Tracker
+from cadr.utils.options import option
+from tests.training import tiny
 
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -50,3 +60,59 @@ def test_the_table_names_what_an_algorithm_may_declare():
     declared = {name for name in vars(Algorithm) if not name.startswith("_")} - {"init", "loss"}
     assert declared <= named
     assert named - declared == {"refresh_every", "refresh"}  # of Refreshing
+
+
+def test_what_else_can_be_added_is_where_the_guide_says():
+    _, table = TEXT.split("## Adding something else")
+    for path in re.findall(r"`(src/[\w/.]+)`", table):
+        assert (ROOT / path).exists(), path
+    for name, path in re.findall(r"`([A-Z]\w+)` in `(src/[\w/.]+)`", table):
+        assert re.search(rf"^(class )?{name}\b", (ROOT / path).read_text(encoding="utf-8"), flags=re.MULTILINE), name
+
+
+class Sign(SGD):
+    """An optimiser: the sign of the gradient."""
+
+    def begin(self, flat, weights, gradient, velocity):
+        def update(factor):
+            weights.addcmul_(gradient.sign(), (self.lr * factor).to(weights.dtype), value=-1.0)
+
+        return update
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A network."""
+
+    bias: bool = option(True, "whether the layer has one")
+
+    def build(self, num_classes, input_shape):
+        return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(input_shape), num_classes, bias=self.bias))
+
+
+class Lines(Tracker):
+    module, name, extra = "json", "Lines", ""
+
+    def __init__(self, folder, begun, points):
+        self.file = (folder.path / "lines.txt").open("w")
+        self.send(points)
+
+    def send(self, points):
+        self.file.writelines(f"{point.step}\n" for point in points)
+
+    def close(self, finished):
+        self.file.close()
+
+
+def test_an_optimiser_a_network_and_a_tracker_are_a_class_and_an_entry(monkeypatch, tmp_path):
+    monkeypatch.setitem(OPTIMISERS, "sign", Sign)
+    monkeypatch.setitem(CHOICES["model"], "linear", Linear)  # which has all of MODELS
+    monkeypatch.setitem(TRACKERS, "lines", Lines)
+    data = ["train", "digits", "--protocol", "mcar", "--n", "50", "--algorithm", "fixmatch", "--device", "cpu"]
+    data += ["--steps", "6", "--batch", "8", "--ratio", "1", "--evaluations", "2", "--log-every", "3"]
+    flags = ["--model", "linear", "--no-bias", "--optimiser", "sign", "--lr", "0.01", "--log", "lines"]
+    assert main([*data, *flags, "--out", str(tmp_path / "run")]) == 0
+    assert set((tmp_path / "run" / "lines.txt").read_text().split()) == {"3", "6"}
+    kept = tiny.tensors(tmp_path / "run")
+    assert [name for name in kept if name.startswith("weight.")] == ["weight.1.weight"]
+    assert main(["evaluate", str(tmp_path / "run")]) == 0

@@ -44,7 +44,7 @@ def test_a_class_is_shown_with_what_it_is_mistaken_for():
         "confusion": [[8, 1, 1], [0, 5, 0], [0, 0, 0]],
     }
     assert class_table(scores, [5, 2, 1]) == (
-        ["class", "labels", "judged on", "recall, %", "mostly mistaken for"],
+        ["class", "labels", "evaluated on", "recall, %", "mostly mistaken for"],
         [["cat", "5", "10", "80.0", "dog (10.0 %)"], ["dog", "2", "5", "100.0", "–"], ["owl", "1", "0", "–", "–"]],
     )
 

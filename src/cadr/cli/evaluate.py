@@ -74,7 +74,7 @@ def _own_labels(folder: Path) -> UserLabels | None:
 
 def class_table(scores: dict[str, Any], labels: Sequence[int]) -> tuple[list[str], list[list[str]]]:
     """A line per class; `labels` are the counts that there are, those held out included."""
-    columns = ["class", "labels", "judged on", "recall, %", "mostly mistaken for"]
+    columns = ["class", "labels", "evaluated on", "recall, %", "mostly mistaken for"]
     lines = []
     for index, name in enumerate(scores["class_names"]):
         recall, row = scores["recall"][index], scores["confusion"][index]
