@@ -61,7 +61,7 @@ def test_a_class_that_the_model_lacks_is_a_disagreement(trees, tmp_path, capsys,
     assert [row["disagrees"] in ("yes", True) for row in rows] == ((labels != "") & ~expected[:, 0]).tolist()
     said = capsys.readouterr().out
     assert f"Of 9 labels the model disagrees with {((labels != '') & ~expected[:, 0]).sum()}" in said
-    assert "Among them are 3 whose label is no class of the model: 'elm'." in said
+    assert "Among them are 3 whose label is not a class of the model: 'elm'." in said
 
 
 def test_the_labels_of_a_benchmark_are_compared_by_name(squares, tmp_path, capsys):
@@ -104,7 +104,7 @@ def test_of_its_own_labels_a_model_can_judge_those_held_out(trees, tmp_path, cap
         assert main(["predict", str(trees), str(data), "--out", str(tmp_path / "p.csv")]) == 0
         said = capsys.readouterr().out
         assert ("Of 45 labels the model disagrees with" in said) == (name != "copy"), name
-        assert ("A label that it was trained on it repeats, right or wrong" in said) == (name != "copy"), name
+        assert ("It repeats labels that it was trained on, right or wrong" in said) == (name != "copy"), name
     assert f"Of {len(held_out)} labels held out the model disagrees with {disagreements}" in said
     trained = f"Of {45 - len(held_out)} labels that it was trained on it disagrees with {sum(wrong) - disagreements}, "
     assert trained + "but it repeats such labels whether they are right or wrong: cadr report" in said

@@ -124,7 +124,7 @@ def test_unseen_words_count_as_blank_and_are_counted(run, tmp_path, monkeypatch,
         if hidden:
             monkeypatch.setitem(sys.modules, "pyarrow.csv", None)
         assert main(["predict", str(run), str(paths[0]), "--out", str(tmp_path / "p.csv")]) == 0
-        words = "Words that the training table does not have were taken for blank cells, in the column 'bark' ("
+        words = "Categories unseen in training were treated as missing, in the column 'bark' ("
         assert f"{words}'?' in 30 rows)." in capsys.readouterr().out
     assert predict_file(run, str(paths[1]), tmp_path / "q.csv").unseen == {}
     assert [row["predicted"] for row in read_csv(tmp_path / "p.csv")] == [

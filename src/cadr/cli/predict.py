@@ -94,7 +94,7 @@ def run(namespace: Namespace) -> int:
         print(found.caution)
     if found.unseen:
         columns = "; ".join(f"{name!r} ({words})" for name, words in found.unseen.items())
-        print(f"Words that the training table does not have were taken for blank cells, in the column {columns}.")
+        print(f"Categories unseen in training were treated as missing, in the column {columns}.")
     if found.labelled:
         print("\n".join(_compared(found, namespace.folder)))
     return 0
@@ -109,8 +109,8 @@ def _compared(found: Predicted, run: Path) -> list[str]:
         said = [f"Of {counted(found.labelled, 'label')} the model disagrees with {found.disagreements:,}{where}."]
         if found.lacking:
             lacking = listed(list(found.lacking))
-            said.append(f"Among them are {found.lacking.total():,} whose label is no class of the model: {lacking}.")
-        return [*said, f"A label that it was trained on it repeats, right or wrong: for such see {report}."]
+            said.append(f"Among them are {found.lacking.total():,} whose label is not a class of the model: {lacking}.")
+        return [*said, f"It repeats labels that it was trained on, right or wrong; for those see {report}."]
     held_out, wrong = found.held_out
     said = []
     if held_out:

@@ -261,7 +261,16 @@ def summaries(runs: Sequence[Run]) -> list[Table]:
 
 
 def _summary(runs: Sequence[Run]) -> Table:
-    columns = ["run", "method", "accuracy, %", "geometric mean, %", "weakest class, %", "evaluated on", "steps", "seconds"]
+    columns = [
+        "run",
+        "method",
+        "accuracy, %",
+        "geometric mean, %",
+        "weakest class, %",
+        "evaluated on",
+        "steps",
+        "seconds",
+    ]
     rows = []
     for run in runs:
         scores = run.scores()
