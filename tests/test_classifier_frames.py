@@ -80,8 +80,8 @@ def test_unseen_words_count_for_none_and_unseen_gaps_are_refused_in_a_sentence(f
     ("column", "words"),
     [
         (pandas.to_timedelta(np.arange(120), unit="s"), "column 'odd' is timedelta64"),
-        ([{"a": 1}] * 120, "column 'odd' is object; features must be numbers, dates or words"),
-        ([f"note {i}" for i in range(120)], "120 different words in 120 rows"),
+        ([{"a": 1}] * 120, "column 'odd' is object; features must be numbers, dates or categories"),
+        ([f"note {i}" for i in range(120)], "120 different categories in 120 rows"),
         ([None] * 120, "column 'odd' has no value in any row"),
         (["7", "x"] * 60, "expected a number, got 'x'"),
     ],

@@ -61,7 +61,7 @@ def test_a_table_with_identifiers(command, capsys, tmp_path):
     data.write_text("\n".join([f"id,{lines[0]}", *(f"row-{i},{line}" for i, line in enumerate(lines[1:]))]) + "\n")
     assert main([*command, str(data)]) == 2
     error = capsys.readouterr().err
-    assert f"column 'id' holds {ROWS} different words in {ROWS} rows, too many to learn from" in error
+    assert f"column 'id' holds {ROWS} different categories in {ROWS} rows, too many to learn from" in error
     assert "leave it out with --ignore-columns id if" in error
     assert main([*command, str(data), "--ignore-columns", "id"]) == 0
     assert "cat" in capsys.readouterr().out

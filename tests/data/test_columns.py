@@ -157,13 +157,13 @@ def test_decimals_and_views_of_text_in_parquet(tmp_path):
 def test_fifty_words_are_features_and_one_more_are_not(tmp_path):
     fifty, more = ([f"word {i % n}" for i in range(N)] for n in (50, 51))
     assert len(open_data(write(tmp_path / "t.csv", [fifty], ["a"])).feature_names) == 50
-    with pytest.raises(DataError, match="column 'a' holds 51 different words in 300 rows, too many to learn from"):
+    with pytest.raises(DataError, match="column 'a' holds 51 different categories in 300 rows, too many to learn from"):
         open_data(write(tmp_path / "t.csv", [more], ["a"]))
 
 
 def test_many_words_are_not_counted_to_the_end(tmp_path):
     (tmp_path / "t.csv").write_text("a,label\n" + "".join(f"name {i},{'xy'[i % 2]}\n" for i in range(1500)))
-    with pytest.raises(DataError, match="column 'a' holds more than 1,000 different words in 1,500 rows"):
+    with pytest.raises(DataError, match="column 'a' holds more than 1,000 different categories in 1,500 rows"):
         open_data(tmp_path / "t.csv")
 
 
@@ -187,8 +187,8 @@ def test_what_was_made_of_the_columns_is_said(tmp_path):
     size, damaged = (np.median([value for value in rows()[i] if value is not None]) for i in (0, 4))
     assert pool.describe().splitlines()[:3] == [
         "t: 300 rows of 11 features from 5 columns, 3 classes; 225 labelled (75 %); 75 unlabelled",
-        "Columns of words, every word a feature: colour ('blue, light', grün, red), shop (38, NA, north).",
-        f"Gaps filled with the median and marked by a feature: size ({size:g}), damaged ({damaged:g}).",
+        "Categorical columns, one-hot encoded: colour ('blue, light', grün, red), shop (38, NA, north).",
+        f"Missing values imputed by the median and flagged by a feature: size ({size:g}), damaged ({damaged:g}).",
     ]
 
 

@@ -143,7 +143,9 @@ def test_other_dates_stay_words_and_too_many_are_told_of_iso(tmp_path):
     for spelt in ("%d/%m/%Y", "%d.%m.%Y %H:%M", "%d-%b-%Y", "%d %B %Y"):
         many = [(date(2024, 1, 1) + i * DAY).strftime(spelt) for i in range(N)]
         path = write(tmp_path / "t.csv", many)
-        words = "120 different words .*; dates are understood if they are written as 2025-03-04; or leave it out with"
+        words = (
+            "120 different categories .*; dates are understood if they are written as 2025-03-04; or leave it out with"
+        )
         with pytest.raises(DataError, match=words):
             open_data(path)
 
@@ -175,8 +177,8 @@ def test_what_was_made_of_dates_is_said(tmp_path):
     since, *_ = expected(moments())
     lines = open_data(write(tmp_path / "t.csv", moments())).describe().splitlines()
     assert lines[1:3] == [
-        f"Columns of dates, in days since the middle one: when ({since}).",
-        f"Gaps filled with the median and marked by a feature: when ({since}).",
+        f"Date columns, in days since the median: when ({since}).",
+        f"Missing values imputed by the median and flagged by a feature: when ({since}).",
     ]
 
 

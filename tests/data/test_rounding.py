@@ -85,7 +85,7 @@ def test_the_offset_is_shown_and_tells_data_apart(tmp_path, capsys):
     before = open_data(path)
     assert main(["data", "show", str(path)]) == 0
     middle = f"{np.median(MINUTES):.15g}"
-    assert f"Columns of close numbers far from 0, less the middle one: when ({middle})." in capsys.readouterr().out
+    assert f"Numeric columns far from 0, less their median: when ({middle})." in capsys.readouterr().out
     after = open_data(write_csv(path, ["when", "word", "label"], [[row[0] + 60_000, *row[1:]] for row in words]))
     np.testing.assert_array_equal(before.examples, after.examples)
     assert fingerprint(before) != fingerprint(after)

@@ -132,9 +132,9 @@ def test_what_it_is_not_for(X, said, vit):
 
 def test_texts_without_a_model_are_said_to_need_one():
     frame = pd.DataFrame({"text": TEXTS, "size": np.arange(40) % 7})
-    with pytest.raises(CadrError, match="column 'text' holds texts, which are learned from through a pretrained model"):
+    with pytest.raises(CadrError, match="column 'text' holds texts, which need a pretrained model"):
         CADRClassifier(**FAST).fit(frame, Y)
-    said = "X holds texts, which are learned from through a pretrained model: give features=NAME, such as sentence-tr"
+    said = "X holds texts, which need a pretrained model: give features=NAME, such as sentence-tr"
     for texts in (TEXTS, np.array(TEXTS), pd.Series(TEXTS)):
         with pytest.raises(CadrError, match=said):
             CADRClassifier(**FAST).fit(texts, Y)

@@ -129,13 +129,13 @@ def test_the_same_from_parquet_and_from_pandas(table, bert):
 def test_what_is_a_text_and_what_a_word(table, bert):
     with pytest.raises(
         DataError,
-        match=r"column 'text' holds texts, which are learned from through a pretrained model: add --features NAME .*, "
+        match=r"column 'text' holds texts, which need a pretrained model: add --features NAME .*, "
         r"or leave it out with --ignore-columns text$",
     ):
         open_data(table)
     names = table.with_name("names.csv")
     names.write_text("name,label\n" + "".join(f"row{n},{n % 2}\n" for n in range(30)), encoding="utf-8")
-    with pytest.raises(DataError, match="column 'name' holds 30 different words in 30 rows, too many to learn from"):
+    with pytest.raises(DataError, match="column 'name' holds 30 different categories in 30 rows, too many to learn"):
         open_data(names, features=str(bert))
     assert open_data(names, features=str(bert), text_column="name").columns[0].texts == 12
     few = table.with_name("few.csv")
@@ -151,7 +151,7 @@ def test_what_is_a_text_and_what_a_word(table, bert):
 
 def test_texts_need_a_model_and_must_be_texts(texts, bert, vit):
     labels = texts.parent / "texts.csv"
-    with pytest.raises(DataError, match="holds texts, which are learned from through a pretrained model: add --feat"):
+    with pytest.raises(DataError, match="holds texts, which need a pretrained model: add --feat"):
         open_data(texts, labels=labels)
     with pytest.raises(DataError, match="--text-column is for tables"):
         open_data(texts, labels=labels, features=str(bert), text_column="text")

@@ -42,16 +42,16 @@ several(
         "with infinity beside words": ("a,b,label\n1,u,x\n2,v,y\ninf,,y\n", "line 4", "'a'", "inf is not a finite"),
         "with a name for every row": (
             "my name,label\n" + "".join(f"n{i},{'xy'[i % 2]}\n" for i in range(11)),
-            "'my name' holds 11 different words in 11 rows",
+            "'my name' holds 11 different categories in 11 rows",
             "--ignore-columns 'my name'",
         ),
         "with too many words": (
             "a,label\n" + "".join(f"n{i % 51},{'xy'[i % 2]}\n" for i in range(2000)),
-            "'a' holds 51 different words in 2,000 rows, too many to learn from",
+            "'a' holds 51 different categories in 2,000 rows, too many to learn from",
         ),
         "with texts": (
             "a,label\n" + "".join(f"note {i},{'xy'[i % 2]}\n" for i in range(5000)),
-            "'a' holds more than 1,000 different words in 5,000 rows",
+            "'a' holds more than 1,000 different categories in 5,000 rows",
         ),
         "with infinity": ("a,label\n-inf,x\n2,y\n", "line 2", "-inf is not a finite number"),
         "with a number too large": ("a,label\n1e39,x\n2,y\n", "line 2", "1e39"),
@@ -73,7 +73,10 @@ def parquet(folder, **columns):
 @several(
     "TableError",
     {
-        "with bytes": ({"a": [b"x", b"y"], "label": [0, 1]}, "'a' is binary; features must be numbers, dates or words"),
+        "with bytes": (
+            {"a": [b"x", b"y"], "label": [0, 1]},
+            "'a' is binary; features must be numbers, dates or categories",
+        ),
         "with spans of time": (
             {"a": [timedelta(1), timedelta(2)], "label": [0, 1]},
             "'a' is duration[us]; features must",

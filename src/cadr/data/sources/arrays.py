@@ -311,7 +311,7 @@ def _cells(name: str, title: Any, series: Any) -> Cells:
     if series.dtype.kind == "O" and all(isinstance(value, _PLAIN) for value in series[series.notna()].tolist()):
         return _texts(series)
     raise TableError(
-        f"{name}: column {title!r} is {series.dtype}; features must be numbers, dates or words: convert it, or "
+        f"{name}: column {title!r} is {series.dtype}; features must be numbers, dates or categories: convert it, or "
         f"drop(columns={title!r})"
     )
 

@@ -1,4 +1,4 @@
-"""Columns of a table as features: numbers as they are, dates in days, gaps filled and marked, a 0 or 1 for a word.
+"""Columns of a table as features: numbers as they are, dates in days, gaps filled and marked, categories one-hot.
 
 Texts are the vectors that a pretrained model makes of them.
 
@@ -124,11 +124,12 @@ def in_words(columns: Sequence[Column]) -> list[str]:
     offsets = [f"{column.name} ({column.offset:.15g})" for column in columns if column.offset is not None]
     gaps = [f"{column.name} ({_filled(column, column.fill)})" for column in columns if column.fill is not None]
     texts = [column.name for column in columns if column.texts is not None]
-    lines = [f"Columns of texts, by the vectors of the pretrained model: {_some(texts, 20)}."] if texts else []
-    lines += [f"Columns of words, every word a feature: {_some(words, 20)}."] if words else []
-    lines += [f"Columns of dates, in days since the middle one: {_some(dates, 20)}."] if dates else []
-    lines += [f"Columns of close numbers far from 0, less the middle one: {_some(offsets, 20)}."] if offsets else []
-    return [*lines, f"Gaps filled with the median and marked by a feature: {_some(gaps, 20)}."] if gaps else lines
+    lines = [f"Text columns, embedded by the pretrained model: {_some(texts, 20)}."] if texts else []
+    lines += [f"Categorical columns, one-hot encoded: {_some(words, 20)}."] if words else []
+    lines += [f"Date columns, in days since the median: {_some(dates, 20)}."] if dates else []
+    lines += [f"Numeric columns far from 0, less their median: {_some(offsets, 20)}."] if offsets else []
+    lines += [f"Missing values imputed by the median and flagged by a feature: {_some(gaps, 20)}."] if gaps else []
+    return lines
 
 
 def apart(word: str) -> str:

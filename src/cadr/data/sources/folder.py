@@ -159,7 +159,7 @@ def _examples(
         (vectors,), embedded = embed_pool(options.features, raw)
         return vectors, replace(embedded, raw=raw[:rows])
     if kind is not IMAGES:
-        raise FolderError(f"{root} holds texts, which are learned from through a pretrained model: {ADVICE}")
+        raise FolderError(f"{root} holds texts, which need a pretrained model: {ADVICE}")
     return decode_all(files, options.image_size), None
 
 

@@ -44,7 +44,7 @@ def open_pool(path: Path, options: Options) -> Pool:
                 if found is None:
                     raise TableError(
                         f"{path}: column {header[i]!r} is {batch.column(i).type}; features must be numbers, dates "
-                        "or words, and what is no feature is left out with --ignore-columns"
+                        "or categories, and what is no feature is left out with --ignore-columns"
                     )
                 cells.append(found)
             yield Part(labels, called[0] if called else [], cells, rows_from(path, start))

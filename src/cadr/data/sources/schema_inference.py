@@ -146,16 +146,16 @@ class Survey:
                 if embeds:
                     return Column(self.name, texts=0)
                 raise TableError(
-                    f"{path}: column {self.name!r} holds texts, which are learned from through a pretrained model: "
-                    f"{ADVICE}, or leave it out with {leave_out}"
+                    f"{path}: column {self.name!r} holds texts, which need a pretrained model: {ADVICE}, or leave "
+                    f"it out with {leave_out}"
                 )
             many = f"{different:,}" if different <= COUNTED else f"more than {COUNTED:,}"
-            remedy = f"leave it out with {leave_out} if it names or describes the rows, or else write fewer words"
+            remedy = f"leave it out with {leave_out} if it names or describes the rows, or else merge some of them"
             if 2 * sum(map(like_a_date, self.words)) >= different:
                 remedy = f"dates are understood if they are written as 2025-03-04; or leave it out with {leave_out}"
             raise TableError(
-                f"{path}: column {self.name!r} holds {many} different words in {filled:,} rows, too many to learn from;"
-                f" {remedy}"
+                f"{path}: column {self.name!r} holds {many} different categories in {filled:,} rows, too many to "
+                f"learn from; {remedy}"
             )
         return Column(self.name, words=tuple(sorted(self.words)))
 

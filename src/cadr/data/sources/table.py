@@ -231,7 +231,7 @@ def cells_of(path: Path, header: list[str], batch: Any, layout: Layout) -> list[
         if cells is None:
             kind = batch.column(i).type
             raise PredictionDataError(
-                f"{path}: column {header[i]!r} is {kind}; features must be numbers, dates or words"
+                f"{path}: column {header[i]!r} is {kind}; features must be numbers, dates or categories"
             )
         found.append(cells)
     return found
