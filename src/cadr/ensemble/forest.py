@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from sklearn.ensemble import RandomForestClassifier
 from torch import Tensor, nn
 
 from cadr.ensemble.learners import Fitted, Floats, Matrix
+
+if TYPE_CHECKING:
+    from sklearn.ensemble import RandomForestClassifier
 
 FLOOR = 1 / 300  # of a probability: no tree in a few hundred saw the class
 LEAST = 0.5  # of a target: less is no label for a tree, which takes one
@@ -28,6 +30,8 @@ class Forest:
     unlabelled_weight = None
 
     def fit(self, x: Matrix, targets: Floats, weights: Floats, start: Fitted | None = None) -> ForestScores:
+        from sklearn.ensemble import RandomForestClassifier  # here, as a network trains without it
+
         forest = RandomForestClassifier(self.trees, min_samples_leaf=self.leaf, random_state=self.seed, n_jobs=1)
         forest.fit(x, targets.argmax(1), weights)
         return ForestScores.of(forest, targets.shape[1])

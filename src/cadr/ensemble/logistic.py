@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from torch import Tensor, nn
 
 from cadr.ensemble.learners import Fitted, Floats, Matrix
@@ -41,6 +40,8 @@ class Logistic:
             gradient[:-1] += self.ridge * kernel[:-1]
             penalty = 0.5 * self.ridge * float((kernel[:-1] ** 2).sum(dtype=np.float64))
             return value + penalty, gradient.astype(np.float64).ravel()
+
+        from scipy.optimize import minimize  # here, as a network trains without it
 
         begin = np.zeros(rows.shape[1] * classes)
         if isinstance(start, LinearScores):

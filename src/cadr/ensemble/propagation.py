@@ -7,14 +7,16 @@ class has the same mass in Y however many labels it has. A row that was not ther
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sparse
 import torch
-from sklearn.neighbors import NearestNeighbors
 from torch import Tensor, nn
 
 from cadr.ensemble.learners import Floats, Matrix, Rows, class_weights, one_hot
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 ITERATIONS = 50
 FLOOR = 1e-3  # of the mean mass of a class, which every row has of it
@@ -31,6 +33,9 @@ class Graph:
 
     @staticmethod
     def of(x: Matrix, neighbours: int) -> Graph:
+        from scipy import sparse  # here, as a network trains without them
+        from sklearn.neighbors import NearestNeighbors
+
         points = on_sphere(x)
         neighbours = min(neighbours, len(x) - 1)
         with np.errstate(invalid="ignore"):

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -21,7 +21,6 @@ from torch import Tensor, nn
 
 from cadr.config import Config
 from cadr.data.pool import MISSING
-from cadr.ensemble.fit import FittedEnsemble, Fitting, fitting
 from cadr.ensemble.module import EnsembleModule
 from cadr.estimate.calibration import Calibration, calibration_error
 from cadr.metrics import confusion
@@ -36,6 +35,9 @@ from cadr.training.run_folder import CALIBRATION, RESULT, RunFolder
 from cadr.training.signature import InputSpec
 from cadr.training.state import load_averaged
 from cadr.utils.text import counted, duration
+
+if TYPE_CHECKING:
+    from cadr.ensemble.fit import FittedEnsemble, Fitting
 
 _MODULE, _ROWS, _HELD_OUT = "ensemble.", "labelled_rows", "held_out"
 
@@ -78,6 +80,8 @@ class EnsembleRun:
         self.fits = 0  # that are done
 
     def records(self) -> Iterator[Record]:
+        from cadr.ensemble.fit import fitting  # here, as a network trains without SciPy and scikit-learn
+
         pool, config = self.prepared.pool, self.prepared.config
         found, problem = checkpoint.recover(self.folder.path)
         if found is not None:
