@@ -13,7 +13,7 @@ from cadr.config import Config
 from cadr.data import from_arrays
 from cadr.diagnosis.diagnose import diagnose
 from cadr.report.labels import Labels
-from cadr.report.notes import notes
+from cadr.report.notes import Note, Weight, decide, notes
 from cadr.report.runs import Run
 from cadr.training.signature import InputSpec
 from tests.report.reports import config, plain, written
@@ -37,7 +37,7 @@ def run(confusion: list[list[int]], algorithm: Any = None, on: str = "validation
 
 def remarks(*runs: Run, labels: Labels | None = None) -> list[str]:
     known = {} if labels is None else {run.name: labels for run in runs}
-    return [note for note in notes(runs, known, {}) if "always answering" in note]
+    return [note.words for note in notes(runs, known, {}) if "always answering" in note.words]
 
 
 def test_what_always_answering_the_commonest_class_would_reach():
@@ -81,7 +81,7 @@ def test_labels_are_weighted_where_they_were_held_out_of_biased_ones(on, said):
     propensity = (0.5, 0.1, 0.5)
     labels = Labels("", "", np.array(propensity), propensity, [], [], [])
     judged = run([[4, 0, 0], [2, 2, 0], [0, 0, 4]], on=on)  # they stand for 8, 40 and 8 rows: 36 of 56 are right
-    found = [note for note in notes([judged], {"mine": labels}, {}) if "count as in all rows" in note]
+    found = [n.words for n in notes([judged], {"mine": labels}, {}) if "count as in all rows" in n.words]
     assert [note.partition("accuracy of mine is ")[2] for note in found] == [f"64.3 %. {MAY_BE}"] * said
 
 
@@ -92,7 +92,8 @@ def test_nothing_is_weighted_by_what_the_diagnosis_says_not_to_trust():
     propensity = (0.1, 0.9, 0.1)
     known = {"mine": Labels("", "", np.array(propensity), propensity, [], [], [], diagnosis)}
     look: Any = SimpleNamespace(unlabelled=[], exchanged=[])
-    assert "1/propensity" not in " ".join(notes([run([[1, 1, 0], [3, 2, 1], [0, 1, 1]])], known, {"mine": look}))
+    found = notes([run([[1, 1, 0], [3, 2, 1], [0, 1, 1]])], known, {"mine": look})
+    assert "1/propensity" not in " ".join(note.words for note in found)
 
 
 @pytest.mark.parametrize(
@@ -124,4 +125,27 @@ def test_the_remark_is_on_the_page(tmp_path):
             record |= {"accuracy": 20.0, "confusion": [[3, 0, 12], [0, 3, 12], [12, 0, 3]]}
     (out / "metrics.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     page, _ = written([out], tmp_path)
-    assert "Note. The last accuracy of lost, 20.0 %, is below the 33.3 % that always answering ant" in plain(page)
+    assert (
+        "Do not use this model yet. The last accuracy of lost, 20.0 %, is below the 33.3 % that always answering ant"
+        in plain(page)
+    )
+
+
+def test_what_weighs_most_decides_and_the_rest_is_folded():
+    one = run([[1, 1, 0], [3, 2, 1], [0, 1, 1]])
+    found = [Note(Weight.KNOW, "k"), Note(Weight.CHECK, "c"), Note(Weight.STOP, "s"), Note(Weight.CHECK, "d")]
+    assert decide(found, [one]) == ("stop", "Do not use this model yet.", "s", ["c", "d", "k"])
+    assert decide(found, [one, one]).lead == "Do not use every one of these models yet."
+    assert decide(found[:2], [one]) == ("check", "Check this before you use this model.", "c", ["k"])
+    fine = "Nothing was found that speaks against using this model."
+    assert decide(found[:1], [one]) == ("know", fine, "", ["k"])
+    assert decide([], [one]) == ("know", fine, "", [])
+
+
+def test_a_perfect_score_on_a_dozen_labels_decides_before_what_is_good_to_know():
+    few = run([[4, 0, 0], [0, 4, 0], [0, 0, 3]])
+    decision = decide(notes([few], {}, {}), [few])
+    assert decision.style == "check"
+    assert decision.words.startswith("Accuracy of mine is 100.0 %. It is judged on 11 labels held out only")
+    many = run([[400, 0, 0], [0, 400, 0], [0, 0, 300]])
+    assert decide(notes([many], {}, {}), [many]).style == "know"

@@ -15,11 +15,11 @@ from cadr.data.pool import Pool, contents_hash
 from cadr.diagnosis.result import Diagnosis
 from cadr.errors import CadrError, ConfigError, DataError
 from cadr.inference.overwrite_guard import check_not_overwritten
-from cadr.report.examples import named, worth_labelling
-from cadr.report.label_errors import doubts
+from cadr.report.examples import named, with_cells, worth_labelling
+from cadr.report.label_errors import Doubts, doubts
 from cadr.report.labels import Labels, labels_of
 from cadr.report.model_outputs import Look, look
-from cadr.report.notes import notes
+from cadr.report.notes import Note, Weight, decide, notes
 from cadr.report.query_export import check_free, together, write_to_label
 from cadr.report.runs import Run, clean, command, read_runs, settings
 from cadr.report.sections import (
@@ -46,13 +46,8 @@ DOUBTS = 24  # labels of a kind that may be wrong
 ROWS = 10_000
 
 _WHY_NEXT = (
-    "The unlabelled examples whose labels would make the doubly robust estimate of the loss most certain. Each adds "
-    "(1 − φ)/φ · (loss − imputed loss)² to the variance of that estimate, where φ is the propensity of its class, and "
-    "its label would remove that term. As the class is not known, the term is averaged over what it may be. So these "
-    "are examples whose label may surprise a fairly sure model, the more so if it may be of a seldom labelled class; "
-    "they need not be those that the model is least sure of, whose labels make the model better rather than the "
-    "estimate surer (cadr report --to-label lists those). The terms add up: the first k are the best k to label "
-    "together."
+    "The unlabelled examples whose labels would make the estimated loss most certain, each with its share of what is "
+    "uncertain; for a better model, label those that it is least sure of (cadr label, or cadr report --to-label)."
 )
 
 
@@ -145,7 +140,10 @@ def _content(
     names = runs[0].class_names
     groups = _labels(runs, looks, diagnosis)
     counts = {run.spec.labels for run in runs}
-    classes = Classes(names, counts.pop() if len(counts) == 1 else None)
+    labels = list({id(group): group for group in groups.values()}.values())
+    diagnosed = [group for group in labels if group.diagnosed]
+    propensity = diagnosed[0].estimated if len(labels) == len(diagnosed) == 1 else None
+    classes = Classes(names, counts.pop() if len(counts) == 1 else None, propensity)
     known = [run for run in runs if run.is_benchmark or (run.name in looks and looks[run.name].truth_is_known)]
     body = [
         {"anchor": "ensemble", "name": "Ensemble", "figures": ensembles(runs)},
@@ -158,8 +156,6 @@ def _content(
     # where predictions are judged, the reliability diagram says it
     unjudged = calibration_cautions(runs, {name: one for name, one in looks.items() if one.on_part is None})
     dataset = next((r.finished["dataset"] for r in runs if r.finished), runs[0].config.data)
-    labels = list({id(group): group for group in groups.values()}.values())
-    diagnosed = [group for group in labels if group.diagnosed]
     sections = [("labels", "Labels")] if labels else []
     sections += [(str(section["anchor"]), str(section["name"])) for section in body]
     sections += [("examples", "Examples")] if looks else []
@@ -170,19 +166,19 @@ def _content(
         "sections": sections,
         "runs": runs,
         "labels": labels,
-        "warnings": [
-            *problems,
-            *(w for group in labels for w in group.warnings),
-            *notes(runs, groups, looks),
-            *unjudged,
-        ],
+        "decision": decide(
+            [
+                *notes(runs, groups, looks),
+                *(Note(Weight.CHECK, problem) for problem in problems),
+                *(Note(Weight.KNOW, words) for words in unjudged),
+            ],
+            runs,
+        ),
         "summaries": summaries(runs),
         "body": body,
         "looks": [_examples(run, runs, looks[run.name], groups[run.name], names) for run in runs if run.name in looks],
         "why_next": _WHY_NEXT,
-        "by_class": by_class(
-            runs, known, classes, diagnosed[0].estimated if len(labels) == len(diagnosed) == 1 else None
-        ),
+        "by_class": by_class(runs, known, classes),
         "settings": sorted(settings([run.config for run in runs]), key=lambda row: not row[2]),
         "reproduce": [_reproduce(run) for run in runs],
         "report_command": shlex.join(["cadr", "report", *(clean(str(r.path)) for r in runs), "--out", clean(str(out))]),
@@ -209,12 +205,14 @@ def _labels_key(look: Look) -> tuple[str, str]:
 def _examples(run: Run, runs: Sequence[Run], one: Look, labels: Labels, names: tuple[str, ...]) -> dict[str, Any]:
     seen = len(one.unlabelled)
     among = f"all {seen:,}" if seen == one.num_unlabelled else f"{seen:,} of the {one.num_unlabelled:,}"
+    doubted, asked = doubts(one, names, DOUBTS), worth_labelling(one, labels.propensity, names, EXAMPLES)
+    *of_doubted, asked = with_cells(run.config, one, [*(kind.examples for kind in doubted), asked])
     return {
         "of": name_of(run, runs),
         "seen": seen,
         "named": named(one, names),
-        "doubts": doubts(one, names, DOUBTS),
-        "next": worth_labelling(one, labels.propensity, names, EXAMPLES),
+        "doubts": [Doubts(kind.words, shown) for kind, shown in zip(doubted, of_doubted, strict=True)],
+        "next": asked,
         "next_note": f"Chosen among {among} unlabelled examples.{_believed(labels)}"
         if seen
         else _nothing_to_label(one)[0],

@@ -10,10 +10,12 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from cadr.errors import shortened
+from cadr.report.names import fit
 
-_BARS_WIDTH, _BARS_LEFT, _BARS_RIGHT = 360.0, 92.0, 46.0
-_BAR, _GAP = 10.0, 8.0
+_BARS_WIDTH, _BARS_LEFT, _BARS_RIGHT = 360.0, 144.0, 14.0
+_VALUES = 44.0  # the room for figures, between the names and the bars
+_BAR, _GAP, _LINE = 10.0, 8.0, 12.0
+_NAME, _NAME_LINES = 15, 2  # letters of a line, and lines
 _MATRIX_WIDTH, _MATRIX_LEFT, _MATRIX_TOP = 360.0, 78.0, 34.0
 _SIZE, _LEFT, _RIGHT, _BOTTOM, _TOP = 320.0, 40.0, 16.0, 36.0, 10.0  # of a reliability diagram
 _MOST_WRITTEN = 14  # classes up to which there is room for numbers
@@ -38,21 +40,22 @@ def bars(
     legend: Sequence[str],
     written: Callable[[float], str],
     log: bool = False,
+    of_all: Sequence[Sequence[Bar]] = (),
 ) -> Markup:
-    """A group of bars per name; `legend` says in words what the bars of a group are."""
-    ends = [v for group in groups for bar in group for v in _ends(bar)]
+    """A group of bars per name; `legend` says in words what the bars of a group are. The axis has room for `of_all`."""
+    ends = [v for group in of_all or groups for bar in group for v in _ends(bar)]
     low, high = _range(ends, log)
     x = (logarithmic if log else linear)(low, high, _BARS_LEFT, _BARS_WIDTH - _BARS_RIGHT)
     ticks = _powers(low, high) if log else round_ticks(low, high, 4)
     parts, y = [], 6.0
-    for name, group in zip(names, groups, strict=True):
-        tall = _BAR * len(group)
-        label = text(shortened(name, 14), _BARS_LEFT - 6, y + tall / 2 + 4, "end", "name")
-        parts.append(tag("g", tag("title", name), label))
-        for bar in group:
-            parts.append(_bar(bar, name, y, x, _BARS_LEFT, written))
-            y += _BAR
-        y += _GAP
+    for name, fitted, group in zip(names, fit(names, _NAME, _NAME_LINES), groups, strict=True):
+        tall = max(_BAR * len(group), _LINE * len(fitted))
+        first = y + tall / 2 + 4 - _LINE * (len(fitted) - 1) / 2
+        label = [text(line, _BARS_LEFT - _VALUES, first + _LINE * i, "end", "name") for i, line in enumerate(fitted)]
+        parts.append(tag("g", tag("title", name), *label))
+        for i, bar in enumerate(group):
+            parts.append(_bar(bar, name, y + (tall - _BAR * len(group)) / 2 + _BAR * i, x, _BARS_LEFT, written))
+        y += tall + _GAP
     grid = [tag("line", x1=x(t), x2=x(t), y1=2.0, y2=y, class_="grid") for t in ticks]
     marks = [text(short(t), x(t), y + 13, "middle") for t in ticks]
     parts = [*grid, *parts, tag("line", x1=_BARS_LEFT, x2=_BARS_LEFT, y1=2.0, y2=y, class_="axis"), *marks]
@@ -76,8 +79,7 @@ def _bar(
         middle = y + _BAR / 2
         whisker = f"M{low:.1f} {middle - 3}v6M{low:.1f} {middle}H{high:.1f}M{high:.1f} {middle - 3}v6"
         parts.append(tag("path", d=whisker, class_="whisker"))
-        end = max(end, high)
-    parts.append(text(written(bar.value), end + 4, y + _BAR - 1.5, class_="value"))
+    parts.append(text(written(bar.value), start - 4, y + _BAR - 1.5, "end", "value"))
     return tag("g", *parts)
 
 
@@ -127,8 +129,9 @@ class Extent(NamedTuple):
 
 
 def lines(
-    title: str, series: Sequence[Series], extent: Extent, unit: str = "", small: bool = False, of: str = ""
-) -> Markup:
+    title: str, series: Sequence[Series], extent: Extent, unit: str = "", small: bool = False, of: str = "",
+    short_title: str = "",
+) -> Markup:  # fmt: skip
     """A line chart; `small` is for one panel of many, which are all `of` the same thing."""
     width, height = (172.0, 112.0) if small else (360.0, 210.0)
     left, right, top, bottom = (30.0, 6.0, 20.0, 18.0) if small else (36.0, 12.0, 12.0, 34.0)
@@ -139,7 +142,7 @@ def lines(
     if all(s.last is None for s in series):
         parts.append(text("no values", (left + width - right) / 2, (top + height - bottom) / 2, "middle", "quiet"))
     if small:
-        parts.append(text(shortened(title, 26), left, 13, class_="name"))
+        parts.append(text(short_title or title, left, 13, class_="name"))
     else:
         parts.append(text("training step", (left + width - right) / 2, height - 4, "middle"))
     described = "; ".join(f"{s.name}: {_course(s, unit)}" for s in series)
@@ -199,7 +202,8 @@ def _course(series: Series, unit: str) -> str:
 
 def matrix(title: str, names: Sequence[str], counts: Sequence[Sequence[int]]) -> Markup:
     size = (_MATRIX_WIDTH - _MATRIX_LEFT - 4) / len(names)
-    top, longest = _MATRIX_TOP, max(len(shortened(name, _LONGEST)) for name in names)
+    short = [line for (line,) in fit(names, _LONGEST)]
+    top, longest = _MATRIX_TOP, max(map(len, short))
     upright = len(names) <= _MOST_NAMED and longest * _LETTER > size  # side by side the names would run together
     if upright:
         top += (longest - 1) * _LETTER
@@ -208,7 +212,7 @@ def matrix(title: str, names: Sequence[str], counts: Sequence[Sequence[int]]) ->
         text("true", _MATRIX_LEFT - 6, top - 8, "end"),
     ]
     if len(names) <= _MOST_NAMED:
-        parts += _names(names, size, top, upright)
+        parts += _names(short, size, top, upright)
     for row, (name, line) in enumerate(zip(names, counts, strict=True)):
         total = sum(line)
         for column, count in enumerate(line):
@@ -224,13 +228,13 @@ def _names(names: Sequence[str], size: float, top: float, upright: bool) -> list
     small = "tiny" if size < 11 else None
     parts = []
     for i, name in enumerate(names):
-        middle, short = (i + 0.5) * size, shortened(name, _LONGEST)
-        parts.append(text(short, _MATRIX_LEFT - 5, top + middle + 4, "end", small))
+        middle = (i + 0.5) * size
+        parts.append(text(name, _MATRIX_LEFT - 5, top + middle + 4, "end", small))
         if upright:
             x, y = _MATRIX_LEFT + middle + 4, top - 6
-            parts.append(tag("text", short, x=x, y=y, class_=small, transform=f"rotate(-90 {x:.2f} {y:.2f})"))
+            parts.append(tag("text", name, x=x, y=y, class_=small, transform=f"rotate(-90 {x:.2f} {y:.2f})"))
         else:
-            parts.append(text(short, _MATRIX_LEFT + middle, top - 6, "middle", small))
+            parts.append(text(name, _MATRIX_LEFT + middle, top - 6, "middle", small))
     return parts
 
 

@@ -5,19 +5,24 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from cadr.config import Config
 from cadr.data.pool import MISSING, spread
+from cadr.data.sources.raw_table import TABLES, raw_rows
+from cadr.errors import shortened
 from cadr.report.model_outputs import Look
 from cadr.report.runs import clean
+from cadr.utils.files import expand_home
 
 _SIDE = 96  # pixels; larger pictures are made smaller, smaller ones are enlarged by the page
 _LETTERS = 160  # of a text
+_CELLS, _COLUMN, _CELL = 8, 30, 80  # columns of a row, letters of a column's name and of a cell
 _GUESSES = 3
 _TINY = 1e-12  # below this a probability is rounding, and its logarithm no loss
 CLASSES = 12  # whose pictures are shown, of those with the fewest labels
@@ -34,6 +39,8 @@ class Example:
     guesses: tuple[tuple[str, float], ...]  # class and probability, the most likely first
     share: float | None = None  # of the variance that its label would remove
     by_neighbours: bool = False  # whose names the guesses are, not the model's own
+    row: int | None = None  # of the data
+    cells: Sequence[tuple[str, str]] = ()  # of a table: column and value
 
 
 def worth_labelling(look: Look, propensity: NDArray[np.float64], names: tuple[str, ...], most: int) -> list[Example]:
@@ -47,8 +54,44 @@ def worth_labelling(look: Look, propensity: NDArray[np.float64], names: tuple[st
             guesses = guesses_of(look.on_unlabelled[i], names)
             share = float(removed[i] / total)
             image = picture(look, "unlabelled", row)
-            shown.append(Example(called(look, "unlabelled", row), image, None, "unlabelled", guesses, share))
+            name = called(look, "unlabelled", row)
+            shown.append(Example(name, image, None, "unlabelled", guesses, share, row=row))
     return shown
+
+
+def row_of(look: Look, part: str, row: int) -> int | None:
+    """In the data; None of a test set of its own."""
+    if part in ("labelled", "unlabelled"):
+        return row
+    return None if look.rows_of_part is None else int(look.rows_of_part[row])
+
+
+def with_cells(config: Config, look: Look, groups: Sequence[Sequence[Example]]) -> list[list[Example]]:
+    """The examples with what stands in their rows, where the data are a table: "row 8886" tells nobody anything.
+
+    Of an array with names for its columns the numbers are shown, of one without there is nothing to see.
+    """
+    wanted = sorted({example.row for group in groups for example in group if example.row is not None})
+    cells: dict[int, tuple[tuple[str, str], ...]] = {}
+    path = expand_home(config.data)
+    if path.suffix.lower() in TABLES and path.is_file():
+        found = raw_rows(path, wanted, config.source.label_column)
+        cells = {row: tuple(zip(found.header, of_row, strict=True)) for row, of_row in found.cells.items()}
+    elif look.pool.feature_names is not None and look.pool.kind == "features":
+        cells = {
+            row: tuple(
+                (name, f"{value:.6g}")
+                for name, value in zip(look.pool.feature_names, look.pool.examples[row].tolist(), strict=True)
+            )
+            for row in wanted
+        }
+    return [[replace(e, cells=_told(cells.get(-1 if e.row is None else e.row, ()))) for e in group] for group in groups]
+
+
+def _told(cells: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The first that are filled in, and no longer than can be read."""
+    filled = [(clean(name), clean(" ".join(value.split()))) for name, value in cells if value.strip()]
+    return [(shortened(name, _COLUMN), shortened(value, _CELL)) for name, value in filled[:_CELLS]]
 
 
 def guesses_of(probabilities: NDArray[np.float64], names: tuple[str, ...]) -> tuple[tuple[str, float], ...]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from cadr.data.pool import MISSING
@@ -17,7 +18,7 @@ from cadr.errors import DataError
 from cadr.report.charts import Bar, bars
 from cadr.report.model_outputs import Look
 from cadr.report.runs import Run, clean
-from cadr.report.sections import UNKNOWN, Figure, Key
+from cadr.report.sections import OPEN, UNKNOWN, Classes, Figure, Key
 from cadr.utils.text import percent
 
 _DISTRIBUTION = "Labelled against estimated distribution"
@@ -53,8 +54,8 @@ def labels_of(look: Look, runs: Sequence[Run], of: str, diagnosis: Diagnosis | N
         diagnosis = diagnosis or diagnose(dataclasses.replace(look.pool, labels=look.labels))
     except DataError as error:
         return _undiagnosed(look, runs, of, clean(str(error)))
-    names = runs[0].class_names
     sure = [c.propensity for c in diagnosis.classes]
+    classes = Classes(runs[0].class_names, runs[0].spec.labels, sure)
     propensity = np.array([run if phi is None else phi for phi, run in zip(sure, look.propensity, strict=True)])
     warned = {f"Warning: {warning}" for warning in diagnosis.warnings}
     return Labels(
@@ -62,14 +63,14 @@ def labels_of(look: Look, runs: Sequence[Run], of: str, diagnosis: Diagnosis | N
         verdict=clean(diagnosis.verdict),
         propensity=propensity,
         estimated=sure,
-        figures=[_distribution(diagnosis, runs, names), _propensities(diagnosis, names)],
+        figures=[_distribution(diagnosis, runs, classes), _propensities(diagnosis, classes)],
         paragraphs=[clean(line) for line in closing(diagnosis) if line not in warned],
         warnings=[clean(warning) for warning in diagnosis.warnings],
         diagnosis=diagnosis,
     )
 
 
-def _distribution(diagnosis: Diagnosis, runs: Sequence[Run], names: tuple[str, ...]) -> Figure:
+def _distribution(diagnosis: Diagnosis, runs: Sequence[Run], classes: Classes) -> Figure:
     groups = []
     for index, c in enumerate(diagnosis.classes):
         share = Bar(_percent(c.share), "estimated", _both(c.share_interval))
@@ -79,16 +80,16 @@ def _distribution(diagnosis: Diagnosis, runs: Sequence[Run], names: tuple[str, .
         "In percent, with 90 % intervals. Outlined: P̂, the class distribution that a run's model predicts at its end "
         "on unlabelled examples."
     )
-    return _bars(_DISTRIBUTION, caption + _unless_known(diagnosis), names, groups, [*keys, *_run_keys(runs)])
+    return _bars(_DISTRIBUTION, caption + _unless_known(diagnosis), classes, groups, [*keys, *_run_keys(runs)])
 
 
-def _propensities(diagnosis: Diagnosis, names: tuple[str, ...]) -> Figure:
+def _propensities(diagnosis: Diagnosis, classes: Classes) -> Figure:
     groups = [[Bar(_percent(c.propensity), "estimated", _both(c.propensity_interval))] for c in diagnosis.classes]
     caption = (
         "The share of a class's examples that are labelled, in percent, with 90 % intervals; the axis is logarithmic."
     )
     caption += _unless_known(diagnosis)
-    return _bars("Propensity of every class", caption, names, groups, [Key("bar estimated", "propensity")], log=True)
+    return _bars("Propensity of every class", caption, classes, groups, [Key("bar estimated", "propensity")], log=True)
 
 
 def _unless_known(diagnosis: Diagnosis) -> str:
@@ -104,17 +105,29 @@ def _undiagnosed(look: Look, runs: Sequence[Run], of: str, reason: str) -> Label
     groups = [[Bar(float(shares[c]), "labelled"), *_predicted(runs, c)] for c in range(len(names))]
     caption = "In percent. The outlined bars are the class distribution that each run predicts on unlabelled examples."
     keys = [Key("bar labelled", "share of the labels"), *_run_keys(runs)]
-    figure = _bars(_DISTRIBUTION, caption, names, groups, keys)
+    figure = _bars(_DISTRIBUTION, caption, Classes(names, runs[0].spec.labels), groups, keys)
     return Labels(of, verdict, look.propensity, [None] * len(names), [figure], [], [])
 
 
 def _bars(
-    title: str, caption: str, names: tuple[str, ...], groups: Sequence[Sequence[Bar]], keys: Sequence[Key],
+    title: str, caption: str, classes: Classes, groups: Sequence[Sequence[Bar]], keys: Sequence[Key],
     log: bool = False,
 ) -> Figure:  # fmt: skip
+    """By bias; of many classes the rest is folded."""
+    names = classes.names
+    if len(names) > 1:
+        caption += f" Classes {classes.by} come first."
     written = _propensity if log else percent
-    drawn = bars(title, names, groups, [key.words for key in keys], written, log)
-    return Figure(title, caption, [("", drawn)], keys=keys if len(keys) > 1 else ())
+    legend = [key.words for key in keys]
+    order = classes.order
+
+    def drawn(chosen: Sequence[int]) -> list[tuple[str, Markup]]:
+        some = [groups[c] for c in chosen]
+        return [("", bars(title, [names[c] for c in chosen], some, legend, written, log, groups))] if some else []
+
+    shown = keys if len(keys) > 1 else ()
+    more = f"{len(order[OPEN:])} more classes"
+    return Figure(title, caption, drawn(order[:OPEN]), keys=shown, folded=drawn(order[OPEN:]), of_folded=more)
 
 
 def _propensity(value: float) -> str:

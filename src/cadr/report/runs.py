@@ -17,6 +17,7 @@ from cadr.training.record import Record
 from cadr.training.result import quoted, result, summary
 from cadr.training.run_folder import RunFolder
 from cadr.training.signature import InputSpec
+from cadr.utils.files import real_path
 
 _TELLING = ("train", "fitted")  # kinds of records, one of which a run must have to be told of
 STYLES = 8  # that the style sheet tells apart
@@ -117,7 +118,7 @@ class Run:
 
 def read_runs(paths: Sequence[Path]) -> list[Run]:
     """All runs, each with a name that tells it from the others."""
-    names = [clean(path.resolve().name) for path in paths]
+    names = [clean(real_path(path).name) for path in paths]
     if len(set(names)) < len(names):
         names = [clean(str(path)) for path in paths]
     if len(set(names)) < len(names):

@@ -24,12 +24,15 @@ from cadr.report.charts import (
     reliability_diagram,
 )
 from cadr.report.model_outputs import Look
+from cadr.report.names import fit
 from cadr.report.runs import Run
 from cadr.training.record import Record
 from cadr.utils.text import percent
 
 UNKNOWN = "Shares and propensities of classes with at most one label cannot be estimated."
-PANELS = 24  # classes that get a panel of their own
+PANELS, OPEN_PANELS = 24, 12  # classes that get a panel of their own, and those that need no click
+_PANEL_LETTERS = 18  # of a class's name over its panel
+OPEN = 20  # classes that are shown without a click where each takes a line
 
 
 class Key(NamedTuple):
@@ -41,13 +44,15 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Figure:
-    """One or several drawings under one heading; `across` sets them as small panels."""
+    """One or several drawings under one heading; `across` sets them as small panels, `folded` are shown on a click."""
 
     title: str
     caption: str
     drawings: Sequence[tuple[str, Markup]]  # what the drawing is of (blank: no need to say), the drawing
     across: bool = False
     keys: Sequence[Key] = ()
+    folded: Sequence[tuple[str, Markup]] = ()
+    of_folded: str = ""
 
 
 def run_keys(runs: Sequence[Run]) -> list[Key]:
@@ -61,17 +66,40 @@ class Classes:
 
     names: tuple[str, ...]
     counts: Sequence[int] | None  # labels of each
+    propensity: Sequence[float | None] | None = None  # by the diagnosis, where there is one
+
+    @property
+    def order(self) -> list[int]:
+        """By bias: first the classes that are labelled most seldom, or, if nobody knows, with the fewest labels."""
+        counts = self.counts or [0] * len(self.names)
+        known = self.propensity or [None] * len(self.names)
+
+        def rank(c: int) -> tuple[bool, float, int]:
+            phi = known[c]
+            return phi is None, 0.0 if phi is None else phi, counts[c]
+
+        return sorted(range(len(self.names)), key=rank)
+
+    @property
+    def by(self) -> str:
+        """What the order is by, in words."""
+        if self.propensity is not None and any(phi is not None for phi in self.propensity):
+            return "labelled most seldom"
+        return "with the fewest labels"
 
     @property
     def shown(self) -> list[int]:
-        """Those with a panel of their own: the ones with the fewest labels when there is no room for all."""
-        if self.counts is None:
-            return list(range(len(self.names)))[:PANELS]
-        counts = self.counts
-        return sorted(range(len(self.names)), key=lambda c: -counts[c])[-PANELS:]
+        """Those with a panel of their own."""
+        return self.order[:PANELS]
 
     def label(self, c: int) -> str:
         return self.names[c] if self.counts is None else f"{self.names[c]} ({self.counts[c]})"
+
+    def labels(self, chosen: Sequence[int]) -> list[str]:
+        """The same in the room of a panel."""
+        short = [line for (line,) in fit([self.names[c] for c in chosen], _PANEL_LETTERS)]
+        counts = self.counts
+        return [name if counts is None else f"{name} ({counts[c]})" for c, name in zip(chosen, short, strict=True)]
 
 
 def learning(runs: Sequence[Run], classes: Classes) -> list[Figure]:
@@ -227,14 +255,17 @@ def _panels(
     curves = {c: [run.series(kind, _entry(field, c, scale)) for run in runs] for c in classes.shown}
     extent = extent_of([s for group in curves.values() for s in group], *ends)
     plain = title.removesuffix(", %")
+    short = dict(zip(curves, classes.labels(list(curves)), strict=True))
     drawings = [
-        ("", lines(f"{classes.label(c)}", group, extent, unit, small=True, of=plain)) for c, group in curves.items()
+        ("", lines(classes.label(c), group, extent, unit, small=True, of=plain, short_title=short[c]))
+        for c, group in curves.items()
     ]
     if classes.counts is not None:
         caption += " In brackets: labels of the class."
     if len(classes.names) > PANELS:
-        caption += f" Shown are the {PANELS} classes with the fewest labels, of {len(classes.names)}."
-    return Figure(title, caption, drawings, across=True, keys=run_keys(runs))
+        caption += f" Shown are the {PANELS} classes {classes.by}, of {len(classes.names)}."
+    now, later = (drawings, []) if len(drawings) <= OPEN else (drawings[:OPEN_PANELS], drawings[OPEN_PANELS:])
+    return Figure(title, caption, now, True, run_keys(runs), later, f"{len(later)} more classes")
 
 
 def _entry(field: str, c: int, scale: float) -> Callable[[Record], float | None]:
@@ -287,13 +318,12 @@ def _steps(run: Run) -> str:
     return "–" if run.config.is_instant else f"{run.step:,}"
 
 
-def by_class(
-    runs: Sequence[Run], known: Sequence[Run], classes: Classes, propensity: Sequence[float | None] | None
-) -> Table:
+def by_class(runs: Sequence[Run], known: Sequence[Run], classes: Classes) -> Table:
     """The last value of every curve; pseudo-labels are judged in `known` runs, whose truth somebody has.
 
-    `propensity` is what the diagnosis says. What a run believes is no substitute: it would be taken for the same.
+    Propensities are what the diagnosis says. What a run believes is no substitute: it would be taken for the same.
     """
+    propensity = classes.propensity
     columns = ["class"]
     if classes.counts is not None:
         columns.append("labels")
@@ -304,8 +334,8 @@ def by_class(
         pseudo = ("coverage, %", "precision, %") if run in known else ()
         columns += [of + what for what in ("recall, %", *pseudo, "threshold", "P̂, %")]
     rows = []
-    for c, name in enumerate(classes.names):
-        row = [name]
+    for c in classes.order:
+        row = [classes.names[c]]
         if classes.counts is not None:
             row.append(str(classes.counts[c]))
         if propensity is not None:
@@ -314,7 +344,8 @@ def by_class(
         for run in runs:
             row += _last(run, c, run in known)
         rows.append(row)
-    return {"columns": columns, "rows": rows, "note": UNKNOWN if propensity is not None and None in propensity else ""}
+    note = UNKNOWN if propensity is not None and None in propensity else ""
+    return {"columns": columns, "rows": rows[:OPEN], "folded": rows[OPEN:], "note": note}
 
 
 def _last(run: Run, c: int, known: bool) -> list[str]:
