@@ -34,7 +34,7 @@ from cadr.utils.options import (
     toml_value,
     write_toml,
 )
-from cadr.utils.untrusted import parse_toml
+from cadr.utils.untrusted import parse_toml, read_text
 
 VIEWS: dict[str, type[Any]] = {"image": ImageViews, "features": FeatureViews}
 
@@ -176,7 +176,7 @@ class Config:
     @staticmethod
     def read(path: Path | str) -> Config:
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            text = read_text(Path(path))
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"The configuration {path} cannot be read ({error}).") from None
         return Config.from_toml(text)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from cadr.cli.terminal import show_table
 from cadr.errors import ConfigError
-from cadr.utils.untrusted import parse_toml
+from cadr.utils.untrusted import parse_toml, read_text
 
 if TYPE_CHECKING:
     from cadr.cli.main import Subparsers
@@ -99,7 +99,7 @@ def read_rows(path: Path) -> list[Row]:
 def _load(path: Path) -> dict[str, Any]:
     ours = path.parent == FOLDER and not FOLDER.is_dir()
     try:
-        return parse_toml((our_recipes() / path.name if ours else path).read_text(encoding="utf-8"))
+        return parse_toml(read_text(our_recipes() / path.name if ours else path))
     except FileNotFoundError:
         raise ConfigError(f"there is no recipe {path}") from None
     except ValueError as error:  # no TOML, no UTF-8, or a number with too many digits for Python

@@ -19,7 +19,7 @@ from cadr.data.shuffle import held_out as held_out_rows
 from cadr.errors import DataError
 from cadr.utils.files import atomic_write
 from cadr.utils.text import reason
-from cadr.utils.untrusted import parse_json
+from cadr.utils.untrusted import parse_json, read_text
 
 Indices = NDArray[np.int64]
 
@@ -69,7 +69,7 @@ class Split:
     def read(path: str | Path) -> Split:
         """Read a file and verify its hash."""
         try:
-            content = parse_json(Path(path).read_text(encoding="utf-8"))
+            content = parse_json(read_text(Path(path)))
         except OSError as error:
             raise SplitError(f"cannot read the split {path}: {error.strerror}") from error
         except (ValueError, RecursionError) as error:

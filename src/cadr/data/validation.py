@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from cadr.data.pool import MISSING, Pool
 from cadr.data.shuffle import VALIDATION, first
 from cadr.errors import DataError
-from cadr.utils.untrusted import parse_json
+from cadr.utils.untrusted import parse_json, read_text
 
 FILE = "validation.json"
 Indices = NDArray[np.int64]
@@ -71,7 +71,7 @@ def _hashes(pool: Pool, rows: Indices) -> list[str]:
 def read(path: Path) -> Indices:
     """The rows that a run has held out."""
     try:
-        rows = np.array(parse_json(path.read_text(encoding="utf-8"))["rows"], dtype=np.int64)
+        rows = np.array(parse_json(read_text(path))["rows"], dtype=np.int64)
         if rows.ndim != 1 or (rows < 0).any() or (np.diff(rows) <= 0).any():
             raise ValueError("rows should be rising row numbers")
     except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:

@@ -23,7 +23,7 @@ from cadr.embedding.items import Modality, Vectors
 from cadr.embedding.preprocessing import FILE, Preprocessing
 from cadr.utils.optional_imports import optional_import
 from cadr.utils.text import reason
-from cadr.utils.untrusted import parse_json
+from cadr.utils.untrusted import parse_json, read_text
 
 _EMBEDDINGS = ("sentence_embedding", "image_embeds", "text_embeds", "embeddings", "pooler_output")
 _LONGEST = 512  # tokens, where nothing says how many a model reads
@@ -152,6 +152,6 @@ def _setting(path: Path, file: str, key: str) -> Any:
     if found is None:
         return None
     try:
-        return parse_json(found.read_text(encoding="utf-8"))[key]
+        return parse_json(read_text(found))[key]
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -18,7 +18,7 @@ from PIL import Image
 
 from cadr.embedding.errors import EmbeddingError
 from cadr.utils.text import reason
-from cadr.utils.untrusted import parse_json
+from cadr.utils.untrusted import parse_json, read_text
 
 FILE = "preprocessor_config.json"
 _BICUBIC = int(Image.Resampling.BICUBIC)
@@ -64,7 +64,7 @@ class Preprocessing:
         """From the `preprocessor_config.json` in a model's folder."""
         path = folder / FILE
         try:
-            config = parse_json(path.read_text(encoding="utf-8"))
+            config = parse_json(read_text(path))
             if not isinstance(config, dict):
                 raise ValueError("expected an object")
             return _understood(path, config)

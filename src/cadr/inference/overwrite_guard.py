@@ -10,7 +10,7 @@ from cadr.data.sources.folder import LABELS
 from cadr.errors import ConfigError
 from cadr.training import checkpoint, signature
 from cadr.training.run_folder import CALIBRATION, RESULT, located
-from cadr.utils.files import expand_home
+from cadr.utils.files import expand_home, real_path
 
 _OF_A_RUN = (
     ".lock",
@@ -30,10 +30,10 @@ def check_not_overwritten(config: Config, run: Path, *written: Path) -> None:
     config = located(config, run)
     data = expand_home(config.data)
     given = [data, data / LABELS, expand_home(config.source.labels or config.data)]
-    own = {(run / name).resolve() for name in _OF_A_RUN}
-    folders = {(run / name).resolve() for name in _CHECKPOINTS}
+    own = {real_path(run / name) for name in _OF_A_RUN}
+    folders = {real_path(run / name) for name in _CHECKPOINTS}
     for path in written:
         if path.exists() and any(file.exists() and path.samefile(file) for file in given):
             raise ConfigError(f"{path} is what the run was trained on; write to another file")
-        if path.resolve() in own or path.resolve().parent in folders:
+        if real_path(path) in own or real_path(path).parent in folders:
             raise ConfigError(f"{path} belongs to the run; write to another file")

@@ -31,7 +31,7 @@ from cadr.training.run_folder import CALIBRATION, RunFolder, with_model_located
 from cadr.training.signature import InputSpec
 from cadr.training.user_model import not_given
 from cadr.utils.memory import kept_from_the_second
-from cadr.utils.untrusted import parse_json
+from cadr.utils.untrusted import parse_json, read_text
 
 _FEW = 1000  # examples, for which giving memory back would take longer than it saves
 
@@ -151,7 +151,7 @@ def read_calibration(out: Path, spec: InputSpec) -> Calibration:
     if not path.exists():
         return uncalibrated(len(spec.class_names))
     try:
-        content = parse_json(path.read_text(encoding="utf-8"))
+        content = parse_json(read_text(path))
         read = Calibration(**{**content, "correction": tuple(map(float, content["correction"]))})
         if len(read.correction) != len(spec.class_names) or not read.temperature > 0:
             raise ValueError("it is of another model")

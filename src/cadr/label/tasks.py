@@ -25,7 +25,7 @@ from cadr.label import MOST, ROWS
 from cadr.label.display import Display
 from cadr.label.opened import Opened, open_run
 from cadr.report.query import worth_labelling
-from cadr.utils.files import atomic_write, expand_home
+from cadr.utils.files import atomic_write, expand_home, real_path
 
 LABEL, EXAMPLE = "label", "example"  # the names of the control and of what it is for
 _GUESSES = 3  # that are shown beside the example
@@ -93,7 +93,7 @@ def _label_studio_task(tasks: _Tasks, place: int, digests: dict[int, str]) -> di
     shown, file = tasks.display.shown(row), tasks.file(row)
     data: dict[str, Any] = {"name": shown.name} | ({ROW: row, CHECK: digests[row]} if file is None else {"file": file})
     if shown.picture and file is not None:
-        before = f"/data/local-files/?d={quote(tasks.data.resolve().name)}/" if tasks.images is None else tasks.images
+        before = f"/data/local-files/?d={quote(real_path(tasks.data).name)}/" if tasks.images is None else tasks.images
         data["image"] = before + quote(file)
     elif shown.picture:
         kind, picture = tasks.display.picture(row)

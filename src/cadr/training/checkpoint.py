@@ -23,7 +23,7 @@ from torch import Tensor
 
 from cadr.errors import CheckpointError
 from cadr.utils.files import sync
-from cadr.utils.untrusted import parse_json
+from cadr.utils.untrusted import parse_json, read_bytes
 
 CURRENT, PREVIOUS, NEW, REFUSED = "checkpoint", "checkpoint.previous", "checkpoint.new", "checkpoint.refused"
 _MANIFEST = "manifest.json"
@@ -130,7 +130,7 @@ def _complete(folder: Path) -> bool:
 def load(folder: Path) -> Checkpoint:
     """Read and verify one checkpoint folder."""
     try:
-        manifest = parse_json((folder / _MANIFEST).read_bytes())
+        manifest = parse_json(read_bytes(folder / _MANIFEST))
         if manifest["format"] > _FORMAT:
             raise NewerError(f"The checkpoint {folder} was made by a newer cadr; install that version to use it.")
         if manifest.pop("sha256") != _digest(manifest) or manifest["format"] != _FORMAT:
@@ -139,7 +139,7 @@ def load(folder: Path) -> Checkpoint:
         for name, digest in manifest["files"].items():
             if not re.fullmatch(r"part-\d{3,}\.pt", name):
                 raise ValueError(f"it names the file {name!r}")
-            content = (folder / name).read_bytes()
+            content = read_bytes(folder / name)
             if hashlib.sha256(content).hexdigest() != digest:
                 raise ValueError(f"{name} does not fit its hash")
             for key, piece in torch.load(io.BytesIO(content), map_location="cpu", weights_only=True).items():

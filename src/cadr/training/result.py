@@ -19,7 +19,7 @@ from cadr.training.prepare import Prepared
 from cadr.training.record import Record
 from cadr.training.step import Step
 from cadr.utils.text import counted
-from cadr.utils.untrusted import parse_json
+from cadr.utils.untrusted import parse_json, read_text
 
 
 def started(prepared: Prepared, inputs: Inputs, step: Step, problems: list[str]) -> Record:
@@ -52,7 +52,7 @@ def result(out: Path | str) -> dict[str, Any]:
     """The result of the finished run in folder `out`."""
     path = Path(out) / "result.json"
     try:
-        content = parse_json(path.read_text(encoding="utf-8"))
+        content = parse_json(read_text(path))
     except FileNotFoundError:
         raise CheckpointError(f"{out} holds no finished run: {path} does not exist; continue it first.") from None
     except ValueError as error:

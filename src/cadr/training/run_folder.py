@@ -19,8 +19,8 @@ from cadr.data import BENCHMARKS
 from cadr.errors import CheckpointError, ConfigError, TrainingError
 from cadr.models.pretrained import HuggingFace
 from cadr.training.record import Record
-from cadr.utils.files import expand_home, sync
-from cadr.utils.untrusted import parse_json
+from cadr.utils.files import expand_home, real_path, sync
+from cadr.utils.untrusted import check_plain, parse_json
 
 CALIBRATION, RESULT = "calibration.json", "result.json"
 
@@ -122,6 +122,7 @@ def read_records(path: Path) -> Iterator[Record]:
     """The records in a metrics.jsonl; none if there is no such file."""
     if not path.exists():
         return
+    check_plain(path)
     with path.open(encoding="utf-8", errors="replace") as file:
         for number, line in enumerate(file, start=1):
             if not line.endswith("\n"):
@@ -160,7 +161,7 @@ def with_model_located(config: Config, run: Path) -> Config:
 def _found(path: str | None, run: Path) -> str | None:
     if path is None or expand_home(path).is_absolute() or Path(path).exists():
         return path
-    return next((str(above / path) for above in run.resolve().parents if (above / path).exists()), path)
+    return next((str(above / path) for above in real_path(run).parents if (above / path).exists()), path)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from cadr.data.sources.columns import Column
 from cadr.errors import CheckpointError
 from cadr.training.feed import Inputs
 from cadr.utils.options import build
-from cadr.utils.untrusted import parse_json
+from cadr.utils.untrusted import parse_json, read_text
 
 FILE = "input.json"
 _MOST = 2**53  # rows, which floating point still tells apart
@@ -70,7 +70,7 @@ class InputSpec:
     def read(out: Path) -> InputSpec:
         path = out / FILE
         try:
-            content: Any = parse_json(path.read_text(encoding="utf-8"))
+            content: Any = parse_json(read_text(path))
             spec: InputSpec = build(InputSpec, dict(content))
         except FileNotFoundError:
             raise CheckpointError(f"{out} holds no trained run: there is no {FILE} in it; train one first.") from None

@@ -61,6 +61,11 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def real_path(path: Path) -> Path:
+    """Where it leads. A link that leads in a circle is no error here: whoever opens it says what it is."""
+    return Path(os.path.realpath(path))
+
+
 def expand_home(path: str | Path) -> Path:
     """With ~ replaced; a ~name whom nobody knows stays, to be reported as the file that is not there."""
     try:
@@ -82,7 +87,7 @@ def cache_folder() -> Path | None:
 
 def check_name(path: Path) -> None:
     """Settings, tables and pages are UTF-8, and name the data and the classes."""
-    for name in (str(path), path.resolve().name):
+    for name in (str(path), real_path(path).name):
         try:
             name.encode()
         except UnicodeEncodeError:

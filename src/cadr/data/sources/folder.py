@@ -25,7 +25,7 @@ from cadr.data.sources.labels import Names, check_unlike, class_order, index_lab
 from cadr.data.sources.more_labels import with_file_labels
 from cadr.data.sources.picture import picture_blocks
 from cadr.data.sources.texts import ADVICE, TEXTS, read_texts
-from cadr.utils.files import as_there, check_name
+from cadr.utils.files import as_there, check_name, real_path
 from cadr.utils.text import counted, listed, shown
 
 EXAMPLES = Files("example", IMAGES.suffixes | TEXTS.suffixes, IMAGES.foreign)
@@ -142,7 +142,7 @@ def _pool(
         examples=examples[: len(files)],
         labels=labels,
         class_names=names,
-        name=root.resolve().name,
+        name=real_path(root).name,
         test_examples=examples[len(files) :] if test[0] else None,
         test_labels=np.array(test[1], dtype=np.int64) if test[0] else None,
         identifiers=tuple(f.relative_to(root).as_posix() for f in files),
