@@ -3,7 +3,12 @@
 Every place in functional, estimate, algorithms and metrics where an operator, a comparison, a number, a reduction or a
 detach could be another one is a mutant; a seeded sample of them is tried, each in a process of its own, against the
 tests of its room, those that name its module first. A mutant that no test fails on has survived. The record lists
-the survivors by file and line, so that everybody can judge whether a test is missing or nothing has changed.
+the survivors by file and line, so that everybody can judge whether a test is missing or nothing has changed. It is
+written after every mutant, which are tried in random order: a run that is stopped is a smaller sample.
+
+mutmut and cosmic-ray start an interpreter for every mutant, which imports torch for longer than most tests run, and
+mutmut puts every function behind another one, which torch does not capture. Here a mutant is a fork of a process that
+has torch already.
 """
 
 from __future__ import annotations
@@ -17,9 +22,11 @@ import importlib.util
 import json
 import os
 import random
+import resource
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -29,7 +36,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE, TESTS = ROOT / "src" / "cadr", ROOT / "tests"
 ROOMS = ("functional.py", "metrics.py", "estimate", "algorithms")
-SECONDS = 240  # of one mutant; one that hangs is caught by whoever waits
+SECONDS = 300  # of a processor, for one mutant; one that hangs is caught by whoever waits
 RECORD = Path(__file__).with_suffix(".json")
 
 _OPERATORS: dict[type, type] = {
@@ -174,24 +181,26 @@ def _test_files(path: Path) -> list[Path]:
     return [path] if path.is_file() else sorted(path.glob("test_*.py"))
 
 
-def survives(path: Path, text: str) -> bool:
-    """Whether all tests pass with this source; tried in a child that is thrown away."""
+def outcome(path: Path, text: str) -> str:
+    """Whether some test fails with this source, or hangs, or none: killed, hung or survived; in a child thrown away."""
     child = os.fork()
     if child == 0:
         _try(path, text)
     begun = time.monotonic()
-    while time.monotonic() - begun < SECONDS:
+    while time.monotonic() - begun < 10 * SECONDS:  # one that waits uses no processor
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
-            return os.waitstatus_to_exitcode(status) == 0
+            code = os.waitstatus_to_exitcode(status)
+            return "survived" if code == 0 else "hung" if code == -signal.SIGXCPU else "killed"
         time.sleep(0.05)
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    return False
+    return "hung"
 
 
 def _try(path: Path, text: str) -> None:
     os.setpgid(0, 0)
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 10))
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.dup2(null, 2)
@@ -201,38 +210,41 @@ def _try(path: Path, text: str) -> None:
     with contextlib.suppress(BaseException):
         import pytest
 
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--no-header"]
-        code = int(pytest.main([*options, *tests_of(path)]))
+        code = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *tests_of(path)]))
     os._exit(code)
 
 
-def run(sample: int, seed: int, only: str = "") -> dict[str, Any]:
-    """Try the sample, survivors last to be said."""
-    files = {path: path.read_text(encoding="utf-8") for path in sources()}
+def run(sample: int, seed: int, only: str, record: Path | None) -> dict[str, Any]:
+    """Try the sample, and say how each mutant ended."""
+    files = {path: path.read_text(encoding="utf-8") for path in sources() if only in str(path)}
     places = [(path, n) for path, text in files.items() for n in range(len(list(mutants(ast.parse(text)))))]
-    chosen = random.Random(seed).sample(places, min(sample, len(places)))
-    chosen = [(path, n) for path, n in chosen if only in str(path)]
-    for heavy in ("numpy", "torch", "scipy.optimize", "sklearn.linear_model", "pytest", "hypothesis"):
+    if not places:
+        raise SystemExit(f"no file of {', '.join(ROOMS)} has {only!r} in its path")
+    for heavy in ("numpy", "torch", "scipy.optimize", "sklearn.linear_model", "pytest"):
         with contextlib.suppress(ImportError):
             importlib.import_module(heavy)
-    survivors, begun = [], time.monotonic()
-    for count, (path, number) in enumerate(sorted(chosen), start=1):
+    for path in {frozenset(tests_of(path)): path for path in files}.values():
+        if (end := outcome(path, files[path])) != "survived":
+            raise SystemExit(f"the tests of {path.relative_to(SOURCE)} fail on the source as it is ({end})")
+    ends: Counter[str] = Counter()
+    survivors: list[dict[str, Any]] = []
+    found: dict[str, Any] = {}
+    for path, number in random.Random(seed).sample(places, min(sample, len(places))):
         text, line, words = mutated(files[path], number)
         started = time.monotonic()
-        if survives(path, text):
-            survivors.append({"file": str(path.relative_to(SOURCE)), "line": line, "change": words})
-            print(f"survived: {survivors[-1]}", flush=True)
-        print(f"{count} of {len(chosen)}, {path.stem}:{line}, {time.monotonic() - started:.1f} s", flush=True)
-    killed = len(chosen) - len(survivors)
-    return {
-        "places": len(places),
-        "tried": len(chosen),
-        "seed": seed,
-        "killed": killed,
-        "percent": round(100 * killed / len(chosen), 1),
-        "minutes": round((time.monotonic() - begun) / 60, 1),
-        "survivors": survivors,
-    }
+        end = outcome(path, text)
+        ends[end] += 1
+        place = {"file": str(path.relative_to(SOURCE)), "line": line, "change": words}
+        if end == "survived":
+            survivors.append(place)
+        tried = ends.total()
+        print(f"{tried} of {sample}: {end}, {place}, {time.monotonic() - started:.1f} s", flush=True)
+        caught = tried - len(survivors)
+        found = {"places": len(places), "tried": tried, "seed": seed, "killed": caught, "of_these_hung": ends["hung"]}
+        found |= {"percent": round(100 * caught / tried, 1), "survivors": survivors}
+        if record is not None:
+            record.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return found
 
 
 def main() -> None:
@@ -241,10 +253,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="which ones")
     parser.add_argument("--only", default="", help="only files whose path has this in it; nothing is recorded")
     arguments = parser.parse_args()
-    found = run(arguments.sample, arguments.seed, arguments.only)
+    found = run(arguments.sample, arguments.seed, arguments.only, None if arguments.only else RECORD)
     print(json.dumps({name: value for name, value in found.items() if name != "survivors"}))
-    if not arguments.only:
-        RECORD.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
