@@ -24,14 +24,14 @@ def slowly(probabilities, labels):
     table = {}
     for temperature in _TEMPERATURES:
         for share in _SHARES:
-            total, wrong = 0.0, []
+            total, each = 0.0, []
             for row, label in zip(probabilities, labels, strict=True):
                 p = np.exp(log_softmax(np.log(row) / temperature))[label]
                 q = (1 - p) / (classes - 1)
                 total += np.log((1 - share) * p + share * q)
-                wrong.append(share * q / ((1 - share) * p + share * q))
+                each.append(share * q / ((1 - share) * p + share * q))
             total += norm.logpdf(np.log(temperature), 0, _CALIBRATED)
-            table[temperature, share] = total, np.array(wrong)
+            table[temperature, share] = total, np.array(each)
     if 2 * (probabilities.argmax(1) != labels).sum() > n:
         return []
     none = max(value for (_, share), (value, _) in table.items() if share == 0)

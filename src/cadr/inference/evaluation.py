@@ -62,7 +62,7 @@ def judge(out: Path | str, pool: Pool | None, model: nn.Module | None, device: s
     prepared = restore(folder, pool, model, device)
     check_same_data(folder, prepared.pool, facts)
     if prepared.judged_on == CROSS_FITTED:
-        fitted = Fitted.of(tensors)
+        fitted = Fitted.of(tensors, folder.path)
         return _cross_fitted(prepared, fitted), dataclasses.replace(prepared, model=fitted.module)
     inputs = Inputs.of(prepared.pool, prepared.device)
     if inputs.test_examples is None:

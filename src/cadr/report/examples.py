@@ -14,7 +14,7 @@ from PIL import Image
 
 from cadr.config import Config
 from cadr.data.pool import MISSING, spread
-from cadr.data.sources.raw_table import TABLES, raw_rows
+from cadr.data.sources.more_labels import TABLES, raw_rows
 from cadr.errors import shortened
 from cadr.report.model_outputs import Look
 from cadr.report.runs import clean

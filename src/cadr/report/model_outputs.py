@@ -89,7 +89,7 @@ def look(run: Run, pool: Pool | None, model: nn.Module | None, device: str, rows
     tensors, facts = trained(folder, "look at")
     prepared = restore(folder, pool, model, device)
     check_same_data(folder, prepared.pool, facts)
-    fitted = Fitted.of(tensors) if prepared.judged_on == CROSS_FITTED else None
+    fitted = Fitted.of(tensors, folder.path) if prepared.judged_on == CROSS_FITTED else None
     inputs = Inputs.of(prepared.pool, prepared.device)
     half = is_half(prepared.config.training.precision, prepared.device)
     network = trained_model(prepared.config, prepared.model, tensors, folder.path).to(prepared.device).eval()

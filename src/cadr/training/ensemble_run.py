@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from cadr.config import Config
 from cadr.data.pool import MISSING
 from cadr.ensemble.module import EnsembleModule
+from cadr.errors import CheckpointError
 from cadr.estimate.calibration import Calibration, calibration_error
 from cadr.metrics import confusion
 from cadr.training import checkpoint, signature
@@ -55,9 +56,23 @@ class Fitted:
         return state | {_ROWS: torch.from_numpy(self.labelled), _HELD_OUT: torch.from_numpy(self.held_out)}
 
     @staticmethod
-    def of(tensors: dict[str, Tensor]) -> Fitted:
+    def of(tensors: dict[str, Tensor], run: Path | str) -> Fitted:
+        """What the checkpoint of a run holds; tried on a row, as its parts are made by what the tensors say of them."""
+        spec = InputSpec.read(Path(run))
         state = {name.removeprefix(_MODULE): t for name, t in tensors.items() if name.startswith(_MODULE)}
-        return Fitted(EnsembleModule.of_tensors(state).eval(), tensors[_ROWS].numpy(), tensors[_HELD_OUT].numpy())
+        classes = len(spec.class_names)
+        try:
+            module = EnsembleModule.of_tensors(state).eval()
+            labelled, held_out = tensors[_ROWS].numpy(), tensors[_HELD_OUT].numpy()
+            with torch.no_grad():
+                scored = module(torch.zeros(1, *spec.shape))
+            fits = scored.shape == (1, classes) and held_out.shape == (len(labelled), classes)
+            fits = fits and bool(((labelled >= 0) & (labelled < spec.rows)).all())
+        except (KeyError, ValueError, IndexError, TypeError, RuntimeError):
+            fits = False
+        if not fits:
+            raise CheckpointError(f"The checkpoint in {run} is of no ensemble for these data; train the run again.")
+        return Fitted(module, labelled, held_out)
 
     def judged(self, labels: NDArray[np.int64], num_classes: int) -> Record:
         """Accuracy, recalls and confusion of the labelled rows, each predicted by a fit to others."""
@@ -67,7 +82,7 @@ class Fitted:
 
 def trained_model(config: Config, model: nn.Module, tensors: dict[str, Tensor], run: Path | str) -> nn.Module:
     """The model that a checkpoint holds: an ensemble as a whole, a network's averaged weights in `model`."""
-    return Fitted.of(tensors).module if config.is_instant else load_averaged(model, tensors, run)
+    return Fitted.of(tensors, run).module if config.is_instant else load_averaged(model, tensors, run)
 
 
 class EnsembleRun:

@@ -1,0 +1,91 @@
+"""What damaged and hostile files have done to commands once: each is one sentence now. `make fuzz` looks for more."""
+
+import hashlib
+import json
+import os
+import shutil
+
+import pytest
+
+from cadr.cli.main import main
+from cadr.training import checkpoint
+from tests.report.own_runs import COLUMNS, TINY, table, write_csv
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A table, and a run of a network and of an ensemble on it."""
+    folder = tmp_path_factory.mktemp("hostile")
+    x, truth = table(60)
+    rows = [[*map(float, x[i]), ("ash", "birch", "oak")[truth[i]] if i < 40 else ""] for i in range(60)]
+    write_csv(folder / "t.csv", [*COLUMNS, "label"], rows)
+    assert main(["train", str(folder / "t.csv"), *TINY, "--algorithm", "fixmatch", "--out", str(folder / "net")]) == 0
+    assert main(["train", str(folder / "t.csv"), "--algorithm", "logistic", "--out", str(folder / "fit")]) == 0
+    return folder
+
+
+@pytest.fixture
+def there(made, tmp_path, monkeypatch):
+    shutil.copytree(made, tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path / "here"
+
+
+def refused(arguments, capsys):
+    capsys.readouterr()
+    assert main(arguments) == 2
+    (sentence,) = capsys.readouterr().err.splitlines()
+    return sentence
+
+
+@pytest.mark.parametrize("file", ["labels.csv", "labels.json", "labels.xml"])
+def test_a_link_that_leads_in_a_circle(there, capsys, file):
+    (there / file).symlink_to(there / file)
+    assert file in refused(["data", "show", "t.csv", "--labels", file], capsys)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+@pytest.mark.parametrize(
+    ("file", "arguments"),
+    [
+        ("recipe.toml", ["train", "recipe.toml:a"]),
+        ("split.json", ["data", "show", "digits", "--split", "split.json"]),
+        *(
+            (f"net/{name}", ["evaluate", "net"])
+            for name in ("config.toml", "input.json", "validation.json", "checkpoint/manifest.json")
+        ),
+        ("net/calibration.json", ["predict", "net", "t.csv", "--out", "p.csv"]),
+        ("net/metrics.jsonl", ["report", "net", "--out", "r.html"]),
+        ("net/result.json", ["report", "net", "--out", "r.html"]),
+    ],
+)
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(there, capsys, file, arguments):
+    (there / file).unlink(missing_ok=True)
+    os.mkfifo(there / file)
+    assert "pipe" in refused(arguments, capsys)
+
+
+def _signed(folder, change):
+    """The checkpoint with other tensors, and hashes that fit them."""
+    tensors, facts = checkpoint.load(folder / "checkpoint")
+    change(tensors)
+    shutil.rmtree(folder / "checkpoint")
+    checkpoint.save(folder, tensors, facts)
+    manifest = json.loads((folder / "checkpoint" / "manifest.json").read_text())
+    digest = manifest.pop("sha256")
+    assert digest == hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+
+
+@pytest.mark.parametrize("name", ["ensemble.shifts", "ensemble.weights", "ensemble.tilt", "held_out", "labelled_rows"])
+@pytest.mark.parametrize("how", ["gone", "shorter", "wider"])
+@pytest.mark.parametrize("arguments", [["evaluate", "fit"], ["predict", "fit", "t.csv", "--out", "p.csv"]])
+def test_a_checkpoint_of_an_ensemble_whose_parts_do_not_fit(there, capsys, name, how, arguments):
+    def change(tensors):
+        tensor = tensors.pop(name)
+        if how == "shorter":
+            tensors[name] = tensor[:-1]
+        elif how == "wider":
+            tensors[name] = tensor.reshape(1, -1).repeat(2, 2)
+
+    _signed(there / "fit", change)
+    assert "is of no ensemble for these data; train the run again" in refused(arguments, capsys)
