@@ -146,6 +146,6 @@ def test_a_perfect_score_on_a_dozen_labels_decides_before_what_is_good_to_know()
     few = run([[4, 0, 0], [0, 4, 0], [0, 0, 3]])
     decision = decide(notes([few], {}, {}), [few])
     assert decision.style == "check"
-    assert decision.words.startswith("Accuracy of mine is 100.0 %. It is judged on 11 labels held out only")
+    assert decision.words.startswith("Accuracy of mine is 100.0 %. It is evaluated on only 11 held-out labels")
     many = run([[400, 0, 0], [0, 400, 0], [0, 0, 300]])
     assert decide(notes([many], {}, {}), [many]).style == "know"
