@@ -36,7 +36,7 @@ from cadr.report.examples import variance_removed  # noqa: E402
 from cadr.report.labels import labels_of  # noqa: E402
 from cadr.report.model_outputs import Look, look  # noqa: E402
 from cadr.report.query import least_sure  # noqa: E402
-from cadr.report.runs import Run  # noqa: E402
+from cadr.report.runs import ReportedRun  # noqa: E402
 from cadr.training import train  # noqa: E402
 
 RECORD = Path(__file__).with_suffix(".json")
@@ -47,7 +47,7 @@ WAYS = ("any", "least sure", "on the page")
 SETTING = SHARED | SETTINGS["γ = 50"] | {"algorithm": "cadr", "evaluations": 10}
 
 
-def chosen(seen: Look, run: Run, way: str, count: int) -> NDArray[np.int64]:
+def chosen(seen: Look, run: ReportedRun, way: str, count: int) -> NDArray[np.int64]:
     """Rows to label."""
     if way == "any":
         return np.random.default_rng(run.config.training.seed).permutation(seen.unlabelled)[:count]
@@ -72,7 +72,7 @@ def of_seed(seed: int) -> dict[str, dict[str, float]]:
     with tempfile.TemporaryDirectory() as folder:
         first = Path(folder) / "first"
         found = {"none": fit(pool, seed, first)}
-        run = Run.read(first, "first", 0)
+        run = ReportedRun.read(first, "first", 0)
         seen = look(run, pool, None, "cpu", len(pool.labels))
         for way in WAYS:
             for count in ADDED:

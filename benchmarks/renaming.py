@@ -29,14 +29,14 @@ from benchmarks.matched import accuracy, matched_accuracy  # noqa: E402
 
 from cadr.config import name_of  # noqa: E402
 from cadr.report.model_outputs import look  # noqa: E402
-from cadr.report.runs import Run  # noqa: E402
+from cadr.report.runs import ReportedRun  # noqa: E402
 
 RECORD, OUT = ROOT / "benchmarks" / "renaming.json", ROOT / "benchmarks" / "renaming.md"
 _ROWS = 10_000  # unlabelled examples among which neighbours are looked for
 
 
 def judge(path: Path) -> dict[str, Any]:
-    run = Run.read(path, path.name, 0)
+    run = ReportedRun.read(path, path.name, 0)
     seen = look(run, None, None, "auto", _ROWS)
     assert seen.evaluation is not None
     confusion = seen.evaluation["confusion"]

@@ -33,7 +33,7 @@ from cadr.data.pool import MISSING, Pool  # noqa: E402
 from cadr.data.protocols import Longtail  # noqa: E402
 from cadr.data.split import apply, make_split  # noqa: E402
 from cadr.report.model_outputs import look  # noqa: E402
-from cadr.report.runs import Run  # noqa: E402
+from cadr.report.runs import ReportedRun  # noqa: E402
 from cadr.training import train  # noqa: E402
 from cadr.training.target import diagnosed_target  # noqa: E402
 
@@ -83,7 +83,7 @@ def judge(job: Job) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
         *_, _ = train(Config.from_dict(flat), out, pool=pool)
-        seen = look(Run.read(out, "run", 0), pool, None, "cpu", 10_000)
+        seen = look(ReportedRun.read(out, "run", 0), pool, None, "cpu", 10_000)
     assert seen.around is not None
     assert seen.on_part is not None
     assert seen.rows_of_part is not None

@@ -7,7 +7,7 @@ from torch import nn
 
 from cadr.kernels import nvrtc
 from cadr.kernels.wide_resnet import convolutions
-from cadr.kernels.wide_resnet.convolutions import KERNELS, TABLE_ROWS, Source
+from cadr.kernels.wide_resnet.convolutions import KERNELS, TABLE_ROWS, ConvInput
 from tests import emulated
 from tests.kernels.test_wide_resnet import by_taps
 
@@ -89,7 +89,7 @@ def test_the_way_ahead(shape, how):
     x, norm = drawn(IMAGES, side, side, 3 if how == "IMAGE" else inputs), nn.BatchNorm2d(outputs, momentum=0.1)
     residual = drawn(IMAGES, side, side, outputs, seed=5) if how == "ACTIVATED" else None
     table, taps = table_of(inputs, 2), weights(inputs, outputs)
-    source = Source(how, x, table if how == "ACTIVATED" else None)
+    source = ConvInput(how, x, table if how == "ACTIVATED" else None)
     output, found, _ = convolutions.conv(source, taps, norm, residual=residual)
     read = x.double()
     if how == "ACTIVATED":
@@ -116,7 +116,7 @@ def test_the_way_back(shape, how):
         weights(*shape[1:]),
     )
     before, joined = table.double(), how == "JOINED"
-    source = Source(how, g, into, before=above, skip=more if joined else None)
+    source = ConvInput(how, g, into, before=above, skip=more if joined else None)
     residual = None if joined else more
     output, completed, gradients = convolutions.conv(source, taps, norm, residual=residual, z=z, table=table)
     dz = into[4] * g.double() + into[5] * above.double() + into[6]
@@ -142,5 +142,5 @@ def test_the_gradient_of_weights(shape, how, monkeypatch):
     read = F.pad(h.double(), (0, channels - h.shape[-1])).permute(0, 3, 1, 2)
     weight = torch.zeros(channels, channels, 3, 3, dtype=torch.float64, requires_grad=True)
     (exact,) = torch.autograd.grad(F.conv2d(read, weight, padding=1), weight, dz.double().permute(0, 3, 1, 2))
-    ours = convolutions.weight_gradient(Source(how, x, table if how == "ACTIVATED" else None), dz)
+    ours = convolutions.weight_gradient(ConvInput(how, x, table if how == "ACTIVATED" else None), dz)
     same(ours, exact.permute(0, 2, 3, 1), 1e-3)

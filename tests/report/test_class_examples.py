@@ -18,7 +18,7 @@ from cadr.cli.main import main
 from cadr.data.pool import MISSING, Pool
 from cadr.report.examples import CLASSES, LABELLED, PREDICTED, named
 from cadr.report.model_outputs import Look, look
-from cadr.report.runs import Run
+from cadr.report.runs import ReportedRun
 from cadr.training import checkpoint
 from tests.report import own_runs
 from tests.training import tiny
@@ -140,11 +140,11 @@ def test_a_network_of_ones_own_is_not_asked(tmp_path):
             return self.last(x)
 
     tiny.finish(tiny.config(), tmp_path / "run", model=Own())
-    assert look(Run.read(tmp_path / "run", "run", 0), tiny.pool(), Own(), "cpu", 100).exchanged == []
+    assert look(ReportedRun.read(tmp_path / "run", "run", 0), tiny.pool(), Own(), "cpu", 100).exchanged == []
 
 
 def test_where_everything_is_labelled_nothing_surrounds_the_labels(tmp_path):
     pool = dataclasses.replace(tiny.pool(), labels=np.arange(90) % 3)
     tiny.finish(tiny.config(), tmp_path / "run", pool=pool)
-    seen = look(Run.read(tmp_path / "run", "run", 0), pool, None, "cpu", 100)
+    seen = look(ReportedRun.read(tmp_path / "run", "run", 0), pool, None, "cpu", 100)
     assert (len(seen.unlabelled), seen.exchanged) == (0, [])

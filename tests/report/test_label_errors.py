@@ -12,7 +12,7 @@ from cadr.data.pool import Pool
 from cadr.models import MLP
 from cadr.report.label_errors import _FALSE_ALARMS, doubts
 from cadr.report.model_outputs import Around, look
-from cadr.report.runs import Run
+from cadr.report.runs import ReportedRun
 from tests.report.reports import config, own_pool, plain, written
 from tests.training import tiny
 
@@ -36,7 +36,7 @@ def pool_with_wrong_labels() -> Pool:
 def seen(tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "mine"
     tiny.finish(config(steps=10), out, pool=own_pool())
-    return look(Run.read(out, "mine", 0), own_pool(), None, "cpu", rows=100)
+    return look(ReportedRun.read(out, "mine", 0), own_pool(), None, "cpu", rows=100)
 
 
 def told(labels, wrong):
@@ -113,7 +113,7 @@ def test_wrong_labels_are_on_the_page_though_the_network_has_learned_them(tmp_pa
     pool = pool_with_wrong_labels()
     settings = dataclasses.replace(config(steps=400), model=MLP((64, 64)))
     tiny.finish(settings, tmp_path / "mine", pool=pool)
-    one = look(Run.read(tmp_path / "mine", "mine", 0), pool, None, "cpu", rows=1000)
+    one = look(ReportedRun.read(tmp_path / "mine", "mine", 0), pool, None, "cpu", rows=1000)
     assert np.isin(WRONG, one.labelled).all()
     assert (one.on_labelled.argmax(1) == one.pool.labels[one.labelled]).all()
     page, problems = written([tmp_path / "mine"], tmp_path, pool=pool)

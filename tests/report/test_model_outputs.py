@@ -8,7 +8,7 @@ import pytest
 from cadr.diagnosis.diagnose import diagnose
 from cadr.report.labels import labels_of
 from cadr.report.model_outputs import look
-from cadr.report.runs import Run
+from cadr.report.runs import ReportedRun
 from tests.report.reports import config, own_pool
 from tests.training import tiny
 
@@ -19,7 +19,7 @@ NAMES = ("ant", "bee", "cat")
 def run(tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "mine"
     tiny.finish(config(steps=10), out, pool=own_pool())
-    return Run.read(out, "mine", 0)
+    return ReportedRun.read(out, "mine", 0)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from cadr.data import from_arrays
 from cadr.diagnosis.diagnose import diagnose
 from cadr.report.labels import Labels
 from cadr.report.notes import Note, Weight, decide, notes
-from cadr.report.runs import Run
+from cadr.report.runs import ReportedRun
 from cadr.training.signature import InputSpec
 from tests.report.reports import config, plain, written
 from tests.training import tiny
@@ -22,7 +22,7 @@ from tests.training import tiny
 MAY_BE = "It is evaluated on 12 labels; the 95 % interval is 34 to 89 %."
 
 
-def run(confusion: list[list[int]], algorithm: Any = None, on: str = "validation") -> Run:
+def run(confusion: list[list[int]], algorithm: Any = None, on: str = "validation") -> ReportedRun:
     """One that was judged, at the end."""
     judged = sum(map(sum, confusion))
     accuracy = 100 * sum(row[c] for c, row in enumerate(confusion)) / judged
@@ -32,10 +32,10 @@ def run(confusion: list[list[int]], algorithm: Any = None, on: str = "validation
         "confusion": confusion,
     }  # fmt: skip
     spec = InputSpec("features", (4,), ("ant", "bee\x07", "cat"), (40, 40, 20), 300)
-    return Run(Path("mine"), "mine", 0, Config("mine", algorithm or CADR()), spec, [last], {"finished": True})
+    return ReportedRun(Path("mine"), "mine", 0, Config("mine", algorithm or CADR()), spec, [last], {"finished": True})
 
 
-def remarks(*runs: Run, labels: Labels | None = None) -> list[str]:
+def remarks(*runs: ReportedRun, labels: Labels | None = None) -> list[str]:
     known = {} if labels is None else {run.name: labels for run in runs}
     return [note.words for note in notes(runs, known, {}) if "always answering" in note.words]
 

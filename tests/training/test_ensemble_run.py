@@ -14,7 +14,7 @@ from cadr.errors import ConfigError, DataError
 from cadr.inference.evaluation import evaluate_run
 from cadr.inference.predictor import Predictor
 from cadr.training import result, train
-from cadr.training.ensemble_run import Fitted
+from cadr.training.ensemble_run import SavedEnsemble
 from cadr.training.plan import plan
 from tests import samples
 from tests.training import tiny
@@ -91,7 +91,7 @@ def test_nothing_in_the_folder_runs_code(run):
 def test_the_stored_module_predicts_what_was_fitted(run, folder):
     pool = open_data(str(folder / "table.csv"), label_column="species")
     labels = pool.labels[pool.labels >= 0]
-    fitted = Fitted.of(tiny.tensors(run), run)
+    fitted = SavedEnsemble.of(tiny.tensors(run), run)
     assert fitted.held_out.shape == (37, 3)
     np.testing.assert_array_equal(fitted.labelled, np.flatnonzero(pool.labels >= 0))
     predictor = Predictor.load(run, device="cpu")

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from cadr.cli import terminal
 from cadr.training import loggers
-from cadr.training.loggers import Pace, follow
+from cadr.training.loggers import Speed, follow
 from cadr.utils.text import duration
 
 TIMING = {"seconds": 1.0, "steps_per_second": 4.0}
@@ -79,7 +79,7 @@ def test_durations(seconds, text):
 
 def told(*reached):
     """What is said after the last of (seconds, step), of 1,000 steps at 1 step a second over all."""
-    pace = Pace()
+    pace = Speed()
     for seconds, step in reached:
         pace.see({"kind": "train", "step": step, "timing": {"seconds": seconds, "steps_per_second": 1.0}})
     return pace.in_words(1000 - reached[-1][1])
@@ -94,7 +94,7 @@ def test_the_time_left_goes_by_the_pace_of_late():
 
 
 def test_nothing_is_said_of_the_time_left_where_nothing_is_known():
-    pace = Pace()
+    pace = Speed()
     pace.see({"kind": "start", "step": 3})
     assert pace.in_words(97) == ""
 

@@ -19,7 +19,7 @@ from cadr.data.shuffle import LABELLED, UNLABELLED, balanced_indices, indices
 from cadr.models import normalised
 from cadr.optim import SGD
 from cadr.training.auxiliary_head import widen
-from cadr.training.feed import Inputs, Rows
+from cadr.training.feed import BatchRows, Inputs
 from cadr.training.network import Network
 from cadr.training.phases import Generation, step_phases
 from cadr.training.step import Step
@@ -147,7 +147,7 @@ def test_a_step_that_looks_ahead_is_the_step(name):
 def test_rows_are_those_of_the_step_however_they_are_uploaded():
     training, pool = Training(steps=20, batch=4, ratio=3, seed=5), images()
     for balanced in (False, True):
-        rows = Rows(Inputs.of(pool, CPU), training, balanced, 7)
+        rows = BatchRows(Inputs.of(pool, CPU), training, balanced, 7)
         for start, stop in ((0, 5), (0, 5), (5, 12), (3, 9), (9, 15), (0, 5)):
             rows.upload(start, stop)
             rows.make(stop, stop + 6)  # in vain, if something else is wanted
@@ -167,7 +167,7 @@ def test_rows_are_drawn_once_for_start_and_advance(monkeypatch):
 
     def draw_rows(start, stop):
         drawn.append((start, stop))
-        return Rows._rows(step.feed.rows, start, stop)
+        return BatchRows._rows(step.feed.rows, start, stop)
 
     monkeypatch.setattr(step.feed.rows, "_rows", draw_rows)
     for _ in range(2):

@@ -122,7 +122,7 @@ def test_every_point_once_however_often_it_is_stopped(name, tmp_path, monkeypatc
             records.close()
     records = run(replace(settings, checkpoint_seconds=SLOWLY), out, [name])
     with monkeypatch.context() as killed:
-        killed.setattr("cadr.training.loop.Run._save", lambda self: None)
+        killed.setattr("cadr.training.loop.NetworkRun._save", lambda self: None)
         for record in records:
             if record["step"] >= 45:
                 records.close()

@@ -138,7 +138,7 @@ def test_a_long_run_says_how_long(tmp_path, monkeypatch):
 
 def test_the_hint_changes_nothing(tmp_path, monkeypatch):
     list(train(config(), tmp_path / "with", blobs()))
-    monkeypatch.setattr(loop.Run, "_hint", lambda self: iter(()))
+    monkeypatch.setattr(loop.NetworkRun, "_hint", lambda self: iter(()))
     list(train(config(), tmp_path / "without", blobs()))
     read = [torch.load(tmp_path / n / "checkpoint" / "part-000.pt", weights_only=True) for n in ("with", "without")]
     assert all(torch.equal(read[0][key], read[1][key]) for key in read[0])

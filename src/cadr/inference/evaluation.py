@@ -28,7 +28,7 @@ from cadr.inference.accuracy_notes import (
     zero_recall,
 )
 from cadr.inference.predictor import Predictor, trained
-from cadr.training.ensemble_run import Fitted, trained_model
+from cadr.training.ensemble_run import SavedEnsemble, trained_model
 from cadr.training.feed import Inputs
 from cadr.training.network import evaluate, is_half
 from cadr.training.plan import is_own, open_source
@@ -62,7 +62,7 @@ def judge(out: Path | str, pool: Pool | None, model: nn.Module | None, device: s
     prepared = restore(folder, pool, model, device)
     check_same_data(folder, prepared.pool, facts)
     if prepared.judged_on == CROSS_FITTED:
-        fitted = Fitted.of(tensors, folder.path)
+        fitted = SavedEnsemble.of(tensors, folder.path)
         return _cross_fitted(prepared, fitted), dataclasses.replace(prepared, model=fitted.module)
     inputs = Inputs.of(prepared.pool, prepared.device)
     if inputs.test_examples is None:
@@ -81,7 +81,7 @@ def judge(out: Path | str, pool: Pool | None, model: nn.Module | None, device: s
     return found, prepared
 
 
-def _cross_fitted(prepared: Prepared, fitted: Fitted) -> dict[str, Any]:
+def _cross_fitted(prepared: Prepared, fitted: SavedEnsemble) -> dict[str, Any]:
     """Of all labels, each by fits that did not see it; the run has kept them."""
     pool = prepared.pool
     return {

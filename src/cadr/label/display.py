@@ -24,7 +24,7 @@ NUMBERS = 60  # of a row of an array
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownExample:
     """One example. Of the three forms one is there."""
 
     name: str
@@ -48,14 +48,14 @@ class Display:
             found = raw_rows(self.root, self.rows.tolist(), self.config.source.label_column)
             self._cells = {row: tuple(zip(found.header, cells, strict=True)) for row, cells in found.cells.items()}
 
-    def shown(self, row: int) -> Shown:
+    def shown(self, row: int) -> ShownExample:
         name = self.name(row)
         path = self._file(row)
         if path is not None and path.suffix.lower() not in SUFFIXES | FOREIGN:
-            return Shown(name, text=path.read_text(encoding="utf-8", errors="replace")[:CHARACTERS])
+            return ShownExample(name, text=path.read_text(encoding="utf-8", errors="replace")[:CHARACTERS])
         if path is not None or self.pool.examples.ndim == 4:
-            return Shown(name, picture=True)
-        return Shown(name, self._cells.get(row) or self._numbers(row))
+            return ShownExample(name, picture=True)
+        return ShownExample(name, self._cells.get(row) or self._numbers(row))
 
     def name(self, row: int) -> str:
         return (self.pool.identifiers[row] if self.pool.identifiers is not None else "") or f"row {row}"

@@ -23,7 +23,7 @@ _AT_ONCE = 512
 
 
 @dataclass(frozen=True, eq=False)
-class Opened:
+class OpenedRun:
     run: Path
     config: Config  # with paths that lead to the data from here
     pool: Pool  # with the labels that there are now, which may be more than the run was trained on
@@ -38,7 +38,7 @@ class Opened:
         return tuple(dict.fromkeys((*self.class_names, *self.pool.class_names)))
 
 
-def open_run(run: Path, rows: int = ROWS, device: str = "auto") -> Opened:
+def open_run(run: Path, rows: int = ROWS, device: str = "auto") -> OpenedRun:
     """Open a run on data of somebody's own whose labels are missing as they are."""
     if rows < 1:
         raise ConfigError(f"rows must be at least 1, got {rows}")
@@ -53,7 +53,7 @@ def open_run(run: Path, rows: int = ROWS, device: str = "auto") -> Opened:
         predictor.probabilities(pool.examples[chosen[start : start + _AT_ONCE]]).double().cpu().numpy()
         for start in range(0, len(chosen), _AT_ONCE)
     ]
-    return Opened(run, config, pool, predictor.class_names, chosen, np.concatenate(parts), len(without))
+    return OpenedRun(run, config, pool, predictor.class_names, chosen, np.concatenate(parts), len(without))
 
 
 def data_as_now(run: Path) -> tuple[Config, Pool]:

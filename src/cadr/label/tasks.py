@@ -23,7 +23,7 @@ from cadr.errors import ConfigError
 from cadr.inference.overwrite_guard import check_not_overwritten
 from cadr.label import MOST, ROWS
 from cadr.label.display import Display
-from cadr.label.opened import Opened, open_run
+from cadr.label.opened import OpenedRun, open_run
 from cadr.report.query import worth_labelling
 from cadr.utils.files import atomic_write, expand_home, real_path
 
@@ -59,7 +59,7 @@ def write_tasks(
 class _Tasks:
     """The examples in question."""
 
-    def __init__(self, opened: Opened, display: Display, places: list[int], out: Path, images: str | None) -> None:
+    def __init__(self, opened: OpenedRun, display: Display, places: list[int], out: Path, images: str | None) -> None:
         self.opened, self.display, self.places, self.out, self.images = opened, display, places, out, images
         self.data = expand_home(opened.config.data)
 

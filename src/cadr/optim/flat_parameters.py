@@ -14,7 +14,7 @@ from cadr.errors import ConfigError
 _ALIGNMENT = 64  # elements: every parameter starts at a multiple of 256 bytes, as it would in memory of its own
 
 
-class Place(NamedTuple):
+class Slot(NamedTuple):
     offset: int
     shape: torch.Size
 
@@ -46,7 +46,7 @@ class Flat:
             if name in hidden:
                 self.hidden = self.size
         self.hidden_places = [
-            Place(o, p.shape) for o, (name, p) in zip(self._offsets, named, strict=True) if name in hidden
+            Slot(o, p.shape) for o, (name, p) in zip(self._offsets, named, strict=True) if name in hidden
         ]
 
     def views(self, flat: Tensor) -> list[Tensor]:

@@ -21,7 +21,7 @@ from cadr.report.labels import Labels, labels_of
 from cadr.report.model_outputs import Look, look
 from cadr.report.notes import Note, Weight, decide, notes
 from cadr.report.query_export import check_free, together, write_to_label
-from cadr.report.runs import Run, clean, command, read_runs, settings
+from cadr.report.runs import ReportedRun, clean, command, read_runs, settings
 from cadr.report.sections import (
     Classes,
     beliefs,
@@ -110,7 +110,7 @@ def _nothing_to_label(look: Look, *others: Look) -> list[str]:
 
 
 def _look_all(
-    runs: Sequence[Run], pool: Pool | None, model: nn.Module | None, device: str, rows: int
+    runs: Sequence[ReportedRun], pool: Pool | None, model: nn.Module | None, device: str, rows: int
 ) -> tuple[dict[str, Look], list[str]]:
     """By run name. A report without pictures is better than none: what cannot be opened again is said and left out."""
     looks: dict[str, Look] = {}
@@ -126,7 +126,7 @@ def _look_all(
     return looks, problems
 
 
-def _pool(run: Run, opened: Opened) -> Pool | None:
+def _pool(run: ReportedRun, opened: Opened) -> Pool | None:
     """The data, which several runs may share; where they cannot be opened, `look` says what to do."""
     try:
         return opened.pool(located(run.config, run.path))
@@ -135,7 +135,7 @@ def _pool(run: Run, opened: Opened) -> Pool | None:
 
 
 def _content(
-    runs: Sequence[Run], looks: dict[str, Look], problems: Sequence[str], out: Path, diagnosis: Diagnosis | None
+    runs: Sequence[ReportedRun], looks: dict[str, Look], problems: Sequence[str], out: Path, diagnosis: Diagnosis | None
 ) -> dict[str, Any]:
     names = runs[0].class_names
     groups = _labels(runs, looks, diagnosis)
@@ -185,9 +185,9 @@ def _content(
     }
 
 
-def _labels(runs: Sequence[Run], looks: dict[str, Look], diagnosis: Diagnosis | None) -> dict[str, Labels]:
+def _labels(runs: Sequence[ReportedRun], looks: dict[str, Look], diagnosis: Diagnosis | None) -> dict[str, Labels]:
     """By run name; runs on the same labels share one."""
-    same: dict[tuple[str, str], list[Run]] = {}
+    same: dict[tuple[str, str], list[ReportedRun]] = {}
     for run in runs:
         if run.name in looks:
             same.setdefault(_labels_key(looks[run.name]), []).append(run)
@@ -202,7 +202,9 @@ def _labels_key(look: Look) -> tuple[str, str]:
     return fingerprint(dataclasses.replace(look.pool, labels=look.labels)), contents_hash(look.pool.examples)
 
 
-def _examples(run: Run, runs: Sequence[Run], one: Look, labels: Labels, names: tuple[str, ...]) -> dict[str, Any]:
+def _examples(
+    run: ReportedRun, runs: Sequence[ReportedRun], one: Look, labels: Labels, names: tuple[str, ...]
+) -> dict[str, Any]:
     seen = len(one.unlabelled)
     among = f"all {seen:,}" if seen == one.num_unlabelled else f"{seen:,} of the {one.num_unlabelled:,}"
     doubted, asked = doubts(one, names, DOUBTS), worth_labelling(one, labels.propensity, names, EXAMPLES)
@@ -227,7 +229,7 @@ def _believed(labels: Labels) -> str:
     return f" As φ of {which} cannot be estimated, it is taken from the run's own P̂."
 
 
-def _reproduce(run: Run) -> dict[str, str]:
+def _reproduce(run: ReportedRun) -> dict[str, str]:
     result = run.finished
     facts = []
     if result is None:
@@ -240,7 +242,7 @@ def _reproduce(run: Run) -> dict[str, str]:
     return {"name": run.name, "command": clean(command(run.config, str(run.path))), "facts": "; ".join(facts) + "."}
 
 
-def _subtitle(runs: Sequence[Run]) -> str:
+def _subtitle(runs: Sequence[ReportedRun]) -> str:
     spec = runs[0].spec
     return f"{spec.rows:,} examples, {sum(spec.labels):,} of them labelled, {len(spec.class_names)} classes."
 

@@ -17,7 +17,7 @@ from cadr.diagnosis.text import closing
 from cadr.errors import DataError
 from cadr.report.charts import Bar, bars
 from cadr.report.model_outputs import Look
-from cadr.report.runs import Run, clean
+from cadr.report.runs import ReportedRun, clean
 from cadr.report.sections import OPEN, UNKNOWN, Classes, Figure, Key
 from cadr.utils.text import percent
 
@@ -48,7 +48,7 @@ class Labels:
         return self.diagnosed and not (self.diagnosis is not None and self.diagnosis.weak)
 
 
-def labels_of(look: Look, runs: Sequence[Run], of: str, diagnosis: Diagnosis | None = None) -> Labels:
+def labels_of(look: Look, runs: Sequence[ReportedRun], of: str, diagnosis: Diagnosis | None = None) -> Labels:
     """The diagnosis of the labels that `runs` were trained on, or that there can be none."""
     try:
         diagnosis = diagnosis or diagnose(dataclasses.replace(look.pool, labels=look.labels))
@@ -70,7 +70,7 @@ def labels_of(look: Look, runs: Sequence[Run], of: str, diagnosis: Diagnosis | N
     )
 
 
-def _distribution(diagnosis: Diagnosis, runs: Sequence[Run], classes: Classes) -> Figure:
+def _distribution(diagnosis: Diagnosis, runs: Sequence[ReportedRun], classes: Classes) -> Figure:
     groups = []
     for index, c in enumerate(diagnosis.classes):
         share = Bar(_percent(c.share), "estimated", _both(c.share_interval))
@@ -96,7 +96,7 @@ def _unless_known(diagnosis: Diagnosis) -> str:
     return "" if all(c.propensity for c in diagnosis.classes) else f" {UNKNOWN}"
 
 
-def _undiagnosed(look: Look, runs: Sequence[Run], of: str, reason: str) -> Labels:
+def _undiagnosed(look: Look, runs: Sequence[ReportedRun], of: str, reason: str) -> Labels:
     """What is left to say. A run's own P̂ is no ground for a verdict: with one label of each class it is often wrong."""
     names, counts = runs[0].class_names, np.array(runs[0].spec.labels, dtype=np.float64)
     complete = bool((look.labels != MISSING).all())
@@ -134,11 +134,11 @@ def _propensity(value: float) -> str:
     return f"{value:.1f} %" if value >= 1 else f"{value:.2g} %"
 
 
-def _predicted(runs: Sequence[Run], c: int) -> list[Bar]:
+def _predicted(runs: Sequence[ReportedRun], c: int) -> list[Bar]:
     return [Bar(100.0 * run.prior[c], f"run s{run.style}") for run in runs]
 
 
-def _run_keys(runs: Sequence[Run]) -> list[Key]:
+def _run_keys(runs: Sequence[ReportedRun]) -> list[Key]:
     return [Key(f"bar run s{run.style}", f"P̂ of {run.name}") for run in runs]
 
 

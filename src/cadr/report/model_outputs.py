@@ -19,8 +19,8 @@ from cadr.estimate.calibration import Calibration
 from cadr.estimate.label_swap import doubtful, exchanged, fit_of_names
 from cadr.inference.predictor import read_calibration, trained
 from cadr.models.feature_hooks import arriving, behind_middle
-from cadr.report.runs import Run
-from cadr.training.ensemble_run import Fitted, trained_model
+from cadr.report.runs import ReportedRun
+from cadr.training.ensemble_run import SavedEnsemble, trained_model
 from cadr.training.feed import Inputs
 from cadr.training.network import is_half, logits_of
 from cadr.training.prepare import CROSS_FITTED, VALIDATION, check_same_data, restore
@@ -83,13 +83,13 @@ class Look:
         return {"kind": "evaluation", "step": self.step, "on": self.part, **scores(counts)}
 
 
-def look(run: Run, pool: Pool | None, model: nn.Module | None, device: str, rows: int) -> Look:
+def look(run: ReportedRun, pool: Pool | None, model: nn.Module | None, device: str, rows: int) -> Look:
     """Open data and checkpoint again; at most `rows` unlabelled rows are looked at, evenly spread."""
     folder = RunFolder(run.path)
     tensors, facts = trained(folder, "look at")
     prepared = restore(folder, pool, model, device)
     check_same_data(folder, prepared.pool, facts)
-    fitted = Fitted.of(tensors, folder.path) if prepared.judged_on == CROSS_FITTED else None
+    fitted = SavedEnsemble.of(tensors, folder.path) if prepared.judged_on == CROSS_FITTED else None
     inputs = Inputs.of(prepared.pool, prepared.device)
     half = is_half(prepared.config.training.precision, prepared.device)
     network = trained_model(prepared.config, prepared.model, tensors, folder.path).to(prepared.device).eval()

@@ -20,7 +20,7 @@ from cadr.inference.accuracy_notes import (
 from cadr.inference.evaluation import weighted, weighted_in_words
 from cadr.report.labels import Labels
 from cadr.report.model_outputs import Look
-from cadr.report.runs import Run, clean
+from cadr.report.runs import ReportedRun, clean
 from cadr.training.record import Record
 from cadr.training.target import takes_target
 
@@ -54,7 +54,7 @@ class Decision(NamedTuple):
     others: Sequence[str]
 
 
-def decide(found: Iterable[Note], runs: Sequence[Run]) -> Decision:
+def decide(found: Iterable[Note], runs: Sequence[ReportedRun]) -> Decision:
     """Notes of the same weight keep their order: what comes first in the list decides."""
     ordered = sorted(found, key=lambda note: note.weight)
     weight = ordered[0].weight if ordered else Weight.KNOW
@@ -70,7 +70,7 @@ def decide(found: Iterable[Note], runs: Sequence[Run]) -> Decision:
     return Decision(weight.name.lower(), lead, first.words, [note.words for note in others])
 
 
-def notes(runs: Sequence[Run], labels: Mapping[str, Labels], looks: Mapping[str, Look]) -> list[Note]:
+def notes(runs: Sequence[ReportedRun], labels: Mapping[str, Labels], looks: Mapping[str, Look]) -> list[Note]:
     """`labels` and `looks` are by the name of a run, of those whose data could be opened."""
     return [
         *_worse_than_a_guess(runs, labels),
@@ -95,7 +95,7 @@ def _of_the_labels(labels: Mapping[str, Labels]) -> list[Note]:
     return sorted(found.values(), key=lambda note: note.weight)
 
 
-def _few_judged(runs: Sequence[Run]) -> list[Note]:
+def _few_judged(runs: Sequence[ReportedRun]) -> list[Note]:
     found: list[Note] = []
     on = []
     for run in runs:
@@ -111,7 +111,7 @@ def _few_judged(runs: Sequence[Run]) -> list[Note]:
     return [*found, *(Note(Weight.KNOW, words) for words in biases if words)]
 
 
-def _worse_than_a_guess(runs: Sequence[Run], labels: Mapping[str, Labels]) -> list[Note]:
+def _worse_than_a_guess(runs: Sequence[ReportedRun], labels: Mapping[str, Labels]) -> list[Note]:
     found = []
     for run in runs:
         last = run.last_evaluation
@@ -137,7 +137,7 @@ def _is_better_weighted(last: Record, labels: Labels | None) -> bool:
     return weighted_accuracy(last["confusion"], labels.propensity.tolist()) >= guess
 
 
-def _presumed(run: Run) -> str:
+def _presumed(run: ReportedRun) -> str:
     """What a run takes the classes' shares for, which it may have taken wrongly."""
     if not takes_target(type(run.config.algorithm)):
         return "See what cadr diagnose says of the labels."
@@ -148,7 +148,7 @@ def _presumed(run: Run) -> str:
     )
 
 
-def _weighted(runs: Sequence[Run], labels: Mapping[str, Labels]) -> list[Note]:
+def _weighted(runs: Sequence[ReportedRun], labels: Mapping[str, Labels]) -> list[Note]:
     """What labels that are biased say of all rows, where a diagnosis says how biased they are."""
     found = []
     for run in runs:
@@ -163,7 +163,7 @@ def _weighted(runs: Sequence[Run], labels: Mapping[str, Labels]) -> list[Note]:
     return found
 
 
-def _contradicted(runs: Sequence[Run], labels: Mapping[str, Labels], looks: Mapping[str, Look]) -> list[Note]:
+def _contradicted(runs: Sequence[ReportedRun], labels: Mapping[str, Labels], looks: Mapping[str, Look]) -> list[Note]:
     """Predicted shares that the diagnosis contradicts, where nobody knows the truth that would show it."""
     found = []
     for run in runs:
@@ -177,7 +177,7 @@ def _contradicted(runs: Sequence[Run], labels: Mapping[str, Labels], looks: Mapp
     return found
 
 
-def _exchanged(runs: Sequence[Run], looks: Mapping[str, Look]) -> list[Note]:
+def _exchanged(runs: Sequence[ReportedRun], looks: Mapping[str, Look]) -> list[Note]:
     found = []
     for run in runs:
         pairs = looks[run.name].exchanged if run.name in looks else []
@@ -192,7 +192,7 @@ def _exchanged(runs: Sequence[Run], looks: Mapping[str, Look]) -> list[Note]:
     return found
 
 
-def _unfinished(runs: Sequence[Run]) -> list[Note]:
+def _unfinished(runs: Sequence[ReportedRun]) -> list[Note]:
     return [
         Note(
             Weight.CHECK,
@@ -203,7 +203,7 @@ def _unfinished(runs: Sequence[Run]) -> list[Note]:
     ]
 
 
-def _warnings(runs: Sequence[Run]) -> list[Note]:
+def _warnings(runs: Sequence[ReportedRun]) -> list[Note]:
     return [
         Note(weight, clean(record["message"]) if len(runs) == 1 else f"{run.name}: {clean(record['message'])}")
         for run in runs

@@ -25,7 +25,7 @@ _BIDIRECTIONAL = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class ReportedRun:
     """One column of the report."""
 
     path: Path
@@ -37,7 +37,7 @@ class Run:
     finished: dict[str, Any] | None  # result.json
 
     @staticmethod
-    def read(path: Path, name: str, style: int) -> Run:
+    def read(path: Path, name: str, style: int) -> ReportedRun:
         folder = RunFolder.there(path)
         config = folder.config()
         if config is None:
@@ -46,12 +46,12 @@ class Run:
         if not any(record["kind"] in _TELLING for record in records):
             raise CheckpointError(f"{path} has nothing to report yet: no training step was recorded; train it first.")
         finished = result(path) if (path / "result.json").exists() else None
-        return Run(path, name, style, config, InputSpec.read(path), records, finished)
+        return ReportedRun(path, name, style, config, InputSpec.read(path), records, finished)
 
     def of(self, kind: str) -> list[Record]:
         return [record for record in self.records if record["kind"] == kind]
 
-    def at(self, step: int, evaluation: Record | None) -> Run:
+    def at(self, step: int, evaluation: Record | None) -> ReportedRun:
         """The run as of its checkpoint: without the steps that will be done again, and judged at the last one done.
 
         An interrupted run has records of later steps than its checkpoint, or was judged at earlier ones only.
@@ -116,7 +116,7 @@ class Run:
         return Series(self.name, self.style, [(record["step"], value(record)) for record in self.of(kind)])
 
 
-def read_runs(paths: Sequence[Path]) -> list[Run]:
+def read_runs(paths: Sequence[Path]) -> list[ReportedRun]:
     """All runs, each with a name that tells it from the others."""
     names = [clean(real_path(path).name) for path in paths]
     if len(set(names)) < len(names):
@@ -124,7 +124,7 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
     if len(set(names)) < len(names):
         twice = next(path for path, name in zip(paths, names, strict=True) if names.count(name) > 1)
         raise CheckpointError(f"{twice} is named twice; name every run once.")
-    return [Run.read(path, name, i % STYLES) for i, (path, name) in enumerate(zip(paths, names, strict=True))]
+    return [ReportedRun.read(path, name, i % STYLES) for i, (path, name) in enumerate(zip(paths, names, strict=True))]
 
 
 def clean(name: str) -> str:

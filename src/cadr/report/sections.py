@@ -25,7 +25,7 @@ from cadr.report.charts import (
 )
 from cadr.report.model_outputs import Look
 from cadr.report.names import fit
-from cadr.report.runs import Run
+from cadr.report.runs import ReportedRun
 from cadr.training.record import Record
 from cadr.utils.text import percent
 
@@ -55,7 +55,7 @@ class Figure:
     of_folded: str = ""
 
 
-def run_keys(runs: Sequence[Run]) -> list[Key]:
+def run_keys(runs: Sequence[ReportedRun]) -> list[Key]:
     """What the lines mean, where there is more than one."""
     return [Key(f"line s{run.style}", run.name) for run in runs] if len(runs) > 1 else []
 
@@ -102,7 +102,7 @@ class Classes:
         return [name if counts is None else f"{name} ({counts[c]})" for c, name in zip(chosen, short, strict=True)]
 
 
-def learning(runs: Sequence[Run], classes: Classes) -> list[Figure]:
+def learning(runs: Sequence[ReportedRun], classes: Classes) -> list[Figure]:
     """Accuracy, and what it is made of."""
     judged = [run for run in _with_steps(runs) if run.last_evaluation is not None]
     if not judged:
@@ -130,7 +130,7 @@ def learning(runs: Sequence[Run], classes: Classes) -> list[Figure]:
     ]  # fmt: skip
 
 
-def pseudo_labels(runs: Sequence[Run], classes: Classes) -> list[Figure]:
+def pseudo_labels(runs: Sequence[ReportedRun], classes: Classes) -> list[Figure]:
     """How many unlabelled examples take part, and how many of those rightly; of runs whose truth is known."""
     runs = _with_steps(runs)
     if not runs:
@@ -143,7 +143,7 @@ def pseudo_labels(runs: Sequence[Run], classes: Classes) -> list[Figure]:
     ]  # fmt: skip
 
 
-def beliefs(runs: Sequence[Run], classes: Classes) -> list[Figure]:
+def beliefs(runs: Sequence[ReportedRun], classes: Classes) -> list[Figure]:
     """What the method itself believes and does."""
     runs = _with_steps(runs)
     if not runs:
@@ -156,7 +156,7 @@ def beliefs(runs: Sequence[Run], classes: Classes) -> list[Figure]:
     ]  # fmt: skip
 
 
-def ensembles(runs: Sequence[Run]) -> list[Figure]:
+def ensembles(runs: Sequence[ReportedRun]) -> list[Figure]:
     """What an ensemble is made of."""
     found = [(run, record) for run in runs for record in run.of("fitted")]
     if not found:
@@ -187,12 +187,12 @@ def ensembles(runs: Sequence[Run]) -> list[Figure]:
     return [Figure("Weights of the learners", caption, drawings)]
 
 
-def _with_steps(runs: Sequence[Run]) -> list[Run]:
+def _with_steps(runs: Sequence[ReportedRun]) -> list[ReportedRun]:
     """Runs that have a curve."""
     return [run for run in runs if not run.config.is_instant]
 
 
-def mistakes(runs: Sequence[Run], classes: Classes, looks: dict[str, Look]) -> list[Figure]:
+def mistakes(runs: Sequence[ReportedRun], classes: Classes, looks: dict[str, Look]) -> list[Figure]:
     """What is taken for what, and whether the model knows when it is wrong."""
     drawings = [
         (name_of(run, runs), matrix(f"Confusion matrix of {run.name}", classes.names, run.last_evaluation["confusion"]))
@@ -204,7 +204,7 @@ def mistakes(runs: Sequence[Run], classes: Classes, looks: dict[str, Look]) -> l
     return figures + _reliability(runs, looks)
 
 
-def _reliability(runs: Sequence[Run], looks: dict[str, Look]) -> list[Figure]:
+def _reliability(runs: Sequence[ReportedRun], looks: dict[str, Look]) -> list[Figure]:
     drawings = []
     for run in runs:
         one = looks.get(run.name)
@@ -238,7 +238,7 @@ def _reliability(runs: Sequence[Run], looks: dict[str, Look]) -> list[Figure]:
     return [Figure("Reliability", caption, drawings)] if drawings else []
 
 
-def calibration_cautions(runs: Sequence[Run], looks: dict[str, Look]) -> list[str]:
+def calibration_cautions(runs: Sequence[ReportedRun], looks: dict[str, Look]) -> list[str]:
     """What the runs' calibrations ask the reader to mind, each sentence once; with several runs, of whom it is said."""
     of: dict[str, list[str]] = {}
     for run in runs:
@@ -248,7 +248,7 @@ def calibration_cautions(runs: Sequence[Run], looks: dict[str, Look]) -> list[st
 
 
 def _panels(
-    runs: Sequence[Run], classes: Classes, kind: str, field: str, title: str, caption: str,
+    runs: Sequence[ReportedRun], classes: Classes, kind: str, field: str, title: str, caption: str,
     ends: tuple[float | None, float | None], scale: float = 1.0, unit: str = " %",
 ) -> Figure:  # fmt: skip
     """One small chart per class with all the runs in it, on the same axes."""
@@ -277,7 +277,7 @@ def _percent(series: Sequence[Series]) -> Extent:
     return extent._replace(low=max(0.0, extent.low), high=min(100.0, extent.high))
 
 
-def name_of(run: Run, runs: Sequence[Run]) -> str:
+def name_of(run: ReportedRun, runs: Sequence[ReportedRun]) -> str:
     """Said only where there are several."""
     return run.name if len(runs) > 1 else ""
 
@@ -285,13 +285,13 @@ def name_of(run: Run, runs: Sequence[Run]) -> str:
 Table = dict[str, Any]  # columns, rows, and of a table of classes a note
 
 
-def summaries(runs: Sequence[Run]) -> list[Table]:
+def summaries(runs: Sequence[ReportedRun]) -> list[Table]:
     """What each run came to; a table for each length, because a shorter run is no answer to a longer one."""
     lengths = sorted({run.step for run in runs})
     return [_summary([run for run in runs if run.step == length]) for length in lengths]
 
 
-def _summary(runs: Sequence[Run]) -> Table:
+def _summary(runs: Sequence[ReportedRun]) -> Table:
     columns = [
         "run",
         "method",
@@ -314,11 +314,11 @@ def _summary(runs: Sequence[Run]) -> Table:
     return {"columns": columns, "rows": rows}
 
 
-def _steps(run: Run) -> str:
+def _steps(run: ReportedRun) -> str:
     return "–" if run.config.is_instant else f"{run.step:,}"
 
 
-def by_class(runs: Sequence[Run], known: Sequence[Run], classes: Classes) -> Table:
+def by_class(runs: Sequence[ReportedRun], known: Sequence[ReportedRun], classes: Classes) -> Table:
     """The last value of every curve; pseudo-labels are judged in `known` runs, whose truth somebody has.
 
     Propensities are what the diagnosis says. What a run believes is no substitute: it would be taken for the same.
@@ -348,7 +348,7 @@ def by_class(runs: Sequence[Run], known: Sequence[Run], classes: Classes) -> Tab
     return {"columns": columns, "rows": rows[:OPEN], "folded": rows[OPEN:], "note": note}
 
 
-def _last(run: Run, c: int, known: bool) -> list[str]:
+def _last(run: ReportedRun, c: int, known: bool) -> list[str]:
     last, judged = next(iter(reversed(run.of("train"))), None), run.last_evaluation
     return [
         "–" if judged is None else written(judged["recall"][c]),

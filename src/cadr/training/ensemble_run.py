@@ -44,7 +44,7 @@ _MODULE, _ROWS, _HELD_OUT = "ensemble.", "labelled_rows", "held_out"
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class SavedEnsemble:
     """What a checkpoint keeps."""
 
     module: EnsembleModule
@@ -56,7 +56,7 @@ class Fitted:
         return state | {_ROWS: torch.from_numpy(self.labelled), _HELD_OUT: torch.from_numpy(self.held_out)}
 
     @staticmethod
-    def of(tensors: dict[str, Tensor], run: Path | str) -> Fitted:
+    def of(tensors: dict[str, Tensor], run: Path | str) -> SavedEnsemble:
         """What the checkpoint of a run holds; tried on a row, as its parts are made by what the tensors say of them."""
         spec = InputSpec.read(Path(run))
         state = {name.removeprefix(_MODULE): t for name, t in tensors.items() if name.startswith(_MODULE)}
@@ -72,7 +72,7 @@ class Fitted:
             fits = False
         if not fits:
             raise CheckpointError(f"The checkpoint in {run} is of no ensemble for these data; train the run again.")
-        return Fitted(module, labelled, held_out)
+        return SavedEnsemble(module, labelled, held_out)
 
     def judged(self, labels: NDArray[np.int64], num_classes: int) -> Record:
         """Accuracy, recalls and confusion of the labelled rows, each predicted by a fit to others."""
@@ -82,7 +82,7 @@ class Fitted:
 
 def trained_model(config: Config, model: nn.Module, tensors: dict[str, Tensor], run: Path | str) -> nn.Module:
     """The model that a checkpoint holds: an ensemble as a whole, a network's averaged weights in `model`."""
-    return Fitted.of(tensors, run).module if config.is_instant else load_averaged(model, tensors, run)
+    return SavedEnsemble.of(tensors, run).module if config.is_instant else load_averaged(model, tensors, run)
 
 
 class EnsembleRun:
@@ -124,7 +124,7 @@ class EnsembleRun:
         )
         ensemble = yield from self._fit(work)
         labelled = rows[pool.labels[rows] != MISSING]
-        fitted = Fitted(ensemble.module().eval(), labelled, ensemble.held_out)
+        fitted = SavedEnsemble(ensemble.module().eval(), labelled, ensemble.held_out)
         records = [self._fitted_record(ensemble), self._evaluation(fitted)]
         for record in records:
             self.folder.append(record)
@@ -195,7 +195,7 @@ class EnsembleRun:
             "timing": self._timing(),
         }
 
-    def _evaluation(self, fitted: Fitted) -> Record:
+    def _evaluation(self, fitted: SavedEnsemble) -> Record:
         on, pool = self.prepared.judged_on, self.prepared.pool
         if on == CROSS_FITTED:
             found = fitted.judged(pool.labels, pool.num_classes)
@@ -203,7 +203,7 @@ class EnsembleRun:
             found = scores(evaluate(fitted.module, self.inputs, half=False))
         return {"kind": "evaluation", "step": 100, "on": on, **found, "timing": self._timing()}
 
-    def _finish(self, fitted: Fitted, records: list[Record]) -> Record:
+    def _finish(self, fitted: SavedEnsemble, records: list[Record]) -> Record:
         pool = self.prepared.pool
         calibration = self._calibration(fitted)
         self.folder.write(CALIBRATION, json.dumps(dataclasses.asdict(calibration), indent=1) + "\n")
@@ -224,7 +224,7 @@ class EnsembleRun:
         self.folder.write(RESULT, json.dumps(result, indent=1) + "\n")
         return {"kind": "finished", "step": 100, "message": "Finished.", "result": result}
 
-    def _calibration(self, fitted: Fitted) -> Calibration:
+    def _calibration(self, fitted: SavedEnsemble) -> Calibration:
         """The stack has been fitted to labels that its members did not see: all there is to do is to say how well."""
         pool = self.prepared.pool
         labels = torch.from_numpy(pool.labels[fitted.labelled])

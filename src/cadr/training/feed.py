@@ -98,7 +98,7 @@ class Inputs:
         )
 
 
-class Rows:
+class BatchRows:
     """A step's labelled rows and its positions in the unlabelled stream, a function of the seed and the step."""
 
     def __init__(self, inputs: Inputs, training: Training, balanced: bool, longest: int) -> None:
@@ -161,7 +161,7 @@ class Resident:
     ) -> None:
         self.inputs, self.algorithm, self.views, self.view_state = inputs, algorithm, views, view_state
         self.seed, self.begun, self.model, self.dtype = training.seed, start, model, dtype
-        self.rows = Rows(inputs, training, algorithm.balanced_labels, longest)
+        self.rows = BatchRows(inputs, training, algorithm.balanced_labels, longest)
 
     def batch(self, step: Tensor) -> Batch:
         """The views of a step that was uploaded, ready for the model."""

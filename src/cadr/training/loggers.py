@@ -27,7 +27,7 @@ def follow(records: Generator[Record, None, None], label: str = "") -> Record:
     return record
 
 
-class Pace:
+class Speed:
     """Steps a second of late.
 
     That of the whole run would still count an hour in which the machine was busy, or a part on another machine, and be
@@ -60,7 +60,7 @@ class _Lines:
     def __init__(self, label: str) -> None:
         self.label = f"{label}: " if label else ""
         self.steps = 0
-        self.pace = Pace()
+        self.pace = Speed()
         self.spoke = 0.0
 
     def shown(self) -> AbstractContextManager[Any]:
@@ -70,7 +70,7 @@ class _Lines:
         kind = record["kind"]
         self.pace.see(record)
         if kind == "start":
-            self.steps, self.pace = record["steps"], Pace()
+            self.steps, self.pace = record["steps"], Speed()
             self._say(record["message"])
         elif kind == "evaluation" and (self._silent_for(EVALUATION_SECONDS) or record["step"] == self.steps):
             where = f"{self._where(record)}, " if self.pace.now else ""
@@ -103,7 +103,7 @@ class _Bar:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
         self.steps = 0
-        self.pace = Pace()
+        self.pace = Speed()
         self.bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -120,7 +120,7 @@ class _Bar:
         kind = record["kind"]
         self.pace.see(record)
         if kind == "start":
-            self.steps, self.pace = record["steps"], Pace()
+            self.steps, self.pace = record["steps"], Speed()
             self.bar.update(self.task, total=self.steps, completed=record["resumed"])
         if kind in ("start", "hint", "generation", "renaming", "warning", "finished"):
             self.bar.console.print(printable(record["message"]), markup=False, highlight=False)

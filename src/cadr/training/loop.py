@@ -75,7 +75,7 @@ def train(
             return
         recovery = Recovery(prepared.model, config.optimiser.lr)
         while True:
-            run = Run(prepared, folder, recovery)
+            run = NetworkRun(prepared, folder, recovery)
             (folder.path / RESULT).unlink(missing_ok=True)
             try:
                 yield from run.records()
@@ -87,7 +87,7 @@ def train(
             del run  # before the next one takes as much memory
 
 
-class Run:
+class NetworkRun:
     """One process's part of a run: from the last checkpoint to the end, or to where it is stopped."""
 
     def __init__(self, prepared: Prepared, folder: RunFolder, recovery: Recovery) -> None:

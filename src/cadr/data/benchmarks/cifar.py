@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cadr.data.benchmarks.container import ChecksumError, Member, members
+from cadr.data.benchmarks.container import ArchivedFile, ChecksumError, members
 from cadr.data.benchmarks.registry import Place
 from cadr.data.benchmarks.unpickle import unpickle
 from cadr.data.pool import Pool
@@ -158,7 +158,7 @@ def _npz(cifar: Cifar, path: Path) -> tuple[Part, Part]:
     return (arrays["x_train"], arrays["y_train"]), (arrays["x_test"], arrays["y_test"])
 
 
-def _python(cifar: Cifar, member: Member) -> Part:
+def _python(cifar: Cifar, member: ArchivedFile) -> Part:
     batch = unpickle(member.where, member.read(LIMIT))
     pixels, labels = batch.get("data"), batch.get(cifar.key)
     if not isinstance(pixels, np.ndarray) or pixels.ndim != 2 or pixels.shape[1] != PIXELS:
@@ -170,7 +170,7 @@ def _python(cifar: Cifar, member: Member) -> Part:
     return _images(pixels), _labels(cifar, member.where, labels)
 
 
-def _binary(cifar: Cifar, member: Member) -> Part:
+def _binary(cifar: Cifar, member: ArchivedFile) -> Part:
     record = cifar.label_bytes + PIXELS
     data = np.frombuffer(member.read(LIMIT), dtype=np.uint8)
     if len(data) == 0 or len(data) % record:

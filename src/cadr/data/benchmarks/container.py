@@ -30,7 +30,7 @@ class ChecksumError(DataError):
     """A file is not the published one."""
 
 
-class Member:
+class ArchivedFile:
     """One file while it is being read; it knows its size, and its MD5 once it has been read to the end."""
 
     def __init__(self, where: str, file: IO[bytes], size: int) -> None:
@@ -78,7 +78,7 @@ class Member:
             raise DataError(f"{self.where} ends too early: expected {self.size} bytes, got {got}")
 
 
-def members(path: Path, wanted: list[str]) -> Iterator[tuple[str, Member]]:
+def members(path: Path, wanted: list[str]) -> Iterator[tuple[str, ArchivedFile]]:
     """Each wanted file once, by base name, in the order in which the container has them."""
     if path.is_dir():
         yield from _folder(path, wanted)
@@ -86,16 +86,16 @@ def members(path: Path, wanted: list[str]) -> Iterator[tuple[str, Member]]:
         yield from _tar(path, wanted)
 
 
-def _folder(path: Path, wanted: list[str]) -> Iterator[tuple[str, Member]]:
+def _folder(path: Path, wanted: list[str]) -> Iterator[tuple[str, ArchivedFile]]:
     for name in wanted:
         file = path / name
         if not file.is_file():
             raise DataError(f"{path} lacks the file {name}; copy the whole official folder")
         with file.open("rb") as opened:
-            yield name, Member(str(file), opened, file.stat().st_size)
+            yield name, ArchivedFile(str(file), opened, file.stat().st_size)
 
 
-def _tar(path: Path, wanted: list[str]) -> Iterator[tuple[str, Member]]:
+def _tar(path: Path, wanted: list[str]) -> Iterator[tuple[str, ArchivedFile]]:
     found: set[str] = set()
     with reading(path), tarfile.open(path, "r:gz") as archive:
         for member in archive:
@@ -112,7 +112,7 @@ def _tar(path: Path, wanted: list[str]) -> Iterator[tuple[str, Member]]:
                 raise ArchiveError(f"{path} holds {parts.name} twice")
             found.add(parts.name)
             opened: Any = archive.extractfile(member)
-            yield parts.name, Member(f"{path}: {member.name!r}", opened, member.size)
+            yield parts.name, ArchivedFile(f"{path}: {member.name!r}", opened, member.size)
             if found == set(wanted):
                 return
     missing = [name for name in wanted if name not in found]

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cadr.data.benchmarks.container import Member, members
+from cadr.data.benchmarks.container import ArchivedFile, members
 from cadr.data.pool import MISSING, Pool
 from cadr.errors import DataError
 
@@ -49,7 +49,7 @@ def open_stl10(path: Path, md5: dict[str, str] | None = None) -> Pool:
     )
 
 
-def _images(member: Member) -> NDArray[np.uint8]:
+def _images(member: ArchivedFile) -> NDArray[np.uint8]:
     """Stored channel by channel, and each column by column."""
     if member.size == 0 or member.size % IMAGE:
         raise Stl10Error(f"{member.where}: {member.size} bytes are not a whole number of {IMAGE}-byte images")
@@ -58,7 +58,7 @@ def _images(member: Member) -> NDArray[np.uint8]:
     return stored.transpose(0, 3, 2, 1)
 
 
-def _labels(member: Member) -> NDArray[np.int64]:
+def _labels(member: ArchivedFile) -> NDArray[np.int64]:
     stored = np.frombuffer(member.read(LIMIT), dtype=np.uint8).astype(np.int64)  # 1 … 10
     bad = np.flatnonzero((stored < 1) | (stored > len(CLASS_NAMES)))
     if len(bad):

@@ -1,6 +1,6 @@
 """What a format of data is to everybody else: it opens a pool to train on, and blocks of rows to predict on.
 
-A format is a module with the names of `Source`; to add one, write it and list it in `registry.py`. What can be trained
+A format is a module with the names of `Format`; to add one, write it and list it in `registry.py`. What can be trained
 on can be predicted on, with or without labels: some rows at a time in their own order, so that millions need no more
 memory than thousands. Columns of a table that the model does not know are kept, and come back beside the predictions.
 """
@@ -119,7 +119,7 @@ class Blocks(NamedTuple):
         return self.read(0, None)
 
 
-class Source(Protocol):
+class Format(Protocol):
     """A format."""
 
     NAME: str  # what a file of it is, for a sentence

@@ -12,7 +12,7 @@ from cadr.data.pool import Pool
 from cadr.data.raw import Pictures, embed_pool
 from cadr.data.sources import csv_table, folder, npy, npz, parquet, picture, text_folder
 from cadr.data.sources.arrays import array_blocks
-from cadr.data.sources.base import Blocks, Kind, Options, PredictionDataError, Source, Wanted
+from cadr.data.sources.base import Blocks, Format, Kind, Options, PredictionDataError, Wanted
 from cadr.data.sources.images import resize_all
 from cadr.data.sources.labels import names_of_numbers
 from cadr.data.sources.more_labels import with_row_labels
@@ -22,7 +22,7 @@ from cadr.utils.files import check_kind, check_name, expand_home
 if TYPE_CHECKING:
     from cadr.embedding.registry import Pretrained
 
-SOURCES: tuple[Source, ...] = (text_folder, folder, picture, npy, npz, csv_table, parquet)
+SOURCES: tuple[Format, ...] = (text_folder, folder, picture, npy, npz, csv_table, parquet)
 _FILES = "a file that ends in .npz, .npy, .csv, .tsv or .parquet"
 
 
@@ -62,7 +62,7 @@ def likely_kind(path: Path) -> Kind | None:
     return None
 
 
-def _found(spec: str | Path, labels: Path | None, error: type[DataError], expected: str) -> tuple[Path, Source]:
+def _found(spec: str | Path, labels: Path | None, error: type[DataError], expected: str) -> tuple[Path, Format]:
     path = expand_home(spec)
     if not path.exists():
         raise error(f"{spec} is neither a file or folder nor a benchmark ({', '.join(BENCHMARKS)})")

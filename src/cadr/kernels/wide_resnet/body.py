@@ -15,15 +15,15 @@ from torch import Tensor, nn
 
 from cadr.kernels.cuda_stream import DeferredGradients
 from cadr.kernels.wide_resnet import convolutions, library, norms
-from cadr.kernels.wide_resnet.convolutions import Source, conv, on_warpgroups, weight_gradient
+from cadr.kernels.wide_resnet.convolutions import ConvInput, conv, on_warpgroups, weight_gradient
 from cadr.kernels.wide_resnet.library import convolve, nchw, nhwc, pointwise
-from cadr.kernels.wide_resnet.weights import Prepared, prepare
+from cadr.kernels.wide_resnet.weights import PreparedWeights, prepare
 from cadr.models.networks import Residual, Unit
 
 Gradients = dict[Tensor, Tensor]  # by parameter
 
 
-def _weight_gradient(h: Source, dz: Tensor) -> Tensor:
+def _weight_gradient(h: ConvInput, dz: Tensor) -> Tensor:
     return nchw(convolutions.weight_gradient(h, dz))
 
 
@@ -31,13 +31,13 @@ def _activated_conv(
     z: Tensor,
     table: Tensor,
     layer: nn.Conv2d,
-    weights: Prepared,
+    weights: PreparedWeights,
     norm: nn.BatchNorm2d,
     *,
     residual: Tensor | None = None,
-) -> tuple[Tensor, Tensor, Source]:
+) -> tuple[Tensor, Tensor, ConvInput]:
     """Output, its table, and how the gradient of the weights reads what went in: kept, or to be activated again."""
-    source = Source("ACTIVATED", z, table)
+    source = ConvInput("ACTIVATED", z, table)
     keep = not convolutions.rebuilds(z.shape[1], layer.in_channels, layer.out_channels)
     out, out_table, _ = conv(source, weights.ahead, norm, residual=residual, keep=keep)
     return out, out_table, source.kept if keep else source
@@ -53,12 +53,12 @@ def _activated(unit: Unit, x: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
     return h, h if unit.activated_skip else x
 
 
-def _as_source(gradient: Tensor | Source) -> Source:
-    return gradient if isinstance(gradient, Source) else Source("PLAIN", gradient)
+def _as_source(gradient: Tensor | ConvInput) -> ConvInput:
+    return gradient if isinstance(gradient, ConvInput) else ConvInput("PLAIN", gradient)
 
 
 class _Written:
-    def __init__(self, unit: Unit, norm_after: nn.BatchNorm2d, weights: dict[nn.Conv2d, Prepared]) -> None:
+    def __init__(self, unit: Unit, norm_after: nn.BatchNorm2d, weights: dict[nn.Conv2d, PreparedWeights]) -> None:
         self.unit, self.norm_after, self.weights = unit, norm_after, weights
 
 
@@ -81,7 +81,9 @@ class OwnUnit(_Written):
         )
         return out, out_table
 
-    def backward(self, gradient: Tensor | Source, gradients: Gradients, aside: DeferredGradients) -> Tensor | Source:
+    def backward(
+        self, gradient: Tensor | ConvInput, gradients: Gradients, aside: DeferredGradients
+    ) -> Tensor | ConvInput:
         unit, weights = self.unit, self.weights
         entry = _as_source(gradient)
         g2, _, norm2 = conv(entry, weights[unit.conv2].back, unit.norm2, z=self.z, table=self.table_z)
@@ -91,13 +93,13 @@ class OwnUnit(_Written):
         if unit.shortcut is not None:
             extra = library.pointwise_input_gradient(dout, weights[unit.shortcut])
             aside.add(unit.shortcut.weight, library.pointwise_weight_gradient, dout, self.h1.tensor)
-        dz = Source("GRADIENT", g2, self.table_z, self.z)
+        dz = ConvInput("GRADIENT", g2, self.table_z, self.z)
         g1, _, norm1 = conv(dz, weights[unit.conv1].back, unit.norm1, z=self.x, table=self.table, residual=extra)
         aside.add(unit.conv1.weight, _weight_gradient, self.h1, dz.rebuilt)
         gradients[unit.norm1.weight], gradients[unit.norm1.bias] = norm1
         gradients[unit.norm2.weight], gradients[unit.norm2.bias] = norm2
         if self.joins:
-            return Source("JOINED", g1, self.table, self.x, dout)
+            return ConvInput("JOINED", g1, self.table, self.x, dout)
         skip = dout if unit.shortcut is None else None
         return norms.input_gradient(g1, self.x, self.table, masked=False, residual=skip)
 
@@ -118,7 +120,7 @@ class EntryUnit(_Written):
         )
         return out, out_table
 
-    def backward(self, gradient: Tensor | Source, gradients: Gradients, aside: DeferredGradients) -> Tensor:
+    def backward(self, gradient: Tensor | ConvInput, gradients: Gradients, aside: DeferredGradients) -> Tensor:
         unit, weights = self.unit, self.weights
         assert unit.shortcut is not None
         entry = _as_source(gradient)
@@ -150,7 +152,7 @@ class LibraryUnit(_Written):
         y = convolve(self.h2, unit.conv2, weights[unit.conv2].ahead)
         return norms.statistics(y, self.norm_after, residual=skip)
 
-    def backward(self, gradient: Tensor | Source, gradients: Gradients, aside: DeferredGradients) -> Tensor:
+    def backward(self, gradient: Tensor | ConvInput, gradients: Gradients, aside: DeferredGradients) -> Tensor:
         unit, weights = self.unit, self.weights
         assert isinstance(gradient, Tensor)
         dout = gradient
@@ -194,7 +196,7 @@ def our_layers(network: Residual, size: tuple[int, int]) -> list[nn.Conv2d]:
 
 
 def _write_out(
-    unit: Unit, norm: nn.BatchNorm2d, own: list[nn.Conv2d], weights: dict[nn.Conv2d, Prepared]
+    unit: Unit, norm: nn.BatchNorm2d, own: list[nn.Conv2d], weights: dict[nn.Conv2d, PreparedWeights]
 ) -> WrittenUnit:
     if unit.conv1 in own:
         return OwnUnit(unit, norm, weights)
@@ -222,7 +224,7 @@ class _Body(torch.autograd.Function):
         following = [unit.norm1 for unit in units[1:]] + [network.norm]
         pixels = nhwc(images)
         if stem in own:
-            x, table, _ = conv(Source("IMAGE", pixels), weights[stem].ahead, units[0].norm1)
+            x, table, _ = conv(ConvInput("IMAGE", pixels), weights[stem].ahead, units[0].norm1)
         else:
             x, table = norms.statistics(library.convolve(pixels, stem, weights[stem].ahead), units[0].norm1)
         written: list[WrittenUnit] = []
@@ -248,7 +250,7 @@ class _Body(torch.autograd.Function):
             dx = step.backward(dx, gradients, aside)
         assert isinstance(dx, Tensor)
         if own_stem:
-            gradients[network.stem.weight] = nchw(weight_gradient(Source("IMAGE", pixels), dx))[:, :3]
+            gradients[network.stem.weight] = nchw(weight_gradient(ConvInput("IMAGE", pixels), dx))[:, :3]
         else:
             gradients[network.stem.weight] = library.weight_gradient(dx, pixels, network.stem, stem_weights)
         gradients |= aside.join()

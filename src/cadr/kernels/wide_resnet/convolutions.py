@@ -39,7 +39,7 @@ def flags(*values: bool) -> str:
 
 
 @dataclass(frozen=True)
-class Source:
+class ConvInput:
     """A tensor and how it is read: plain, through batch norm and activation, or as batch norm's gradient (joined: with
     the gradient that came round by the skip).
 
@@ -57,9 +57,9 @@ class Source:
         return self.tensor if self.how in ("PLAIN", "IMAGE") else torch.empty_like(self.tensor)
 
     @property
-    def kept(self) -> Source:
+    def kept(self) -> ConvInput:
         """What a convolution has kept of this, as it is read from then on."""
-        return Source("PLAIN", self.rebuilt)
+        return ConvInput("PLAIN", self.rebuilt)
 
     def arguments(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Tensor, z, skip, table; what is not used is any valid pointer."""
@@ -119,7 +119,7 @@ def on_warpgroups(side: int, inputs: int, outputs: int) -> bool:
 
 
 def conv(
-    source: Source,
+    source: ConvInput,
     weights: Tensor,  # (9, outputs, inputs) bf16
     norm: nn.BatchNorm2d,  # forward: of what comes out; backward: the one whose activation went in
     *,
@@ -189,7 +189,7 @@ def rebuilds(side: int, inputs: int, outputs: int) -> bool:
     return inputs == outputs and (side, inputs) in _WARPGROUP_ROWS
 
 
-def _warpgroup(h: Source, dz: Tensor, partial: Tensor) -> None:
+def _warpgroup(h: ConvInput, dz: Tensor, partial: Tensor) -> None:
     images, side, _, channels = dz.shape
     rows = _WARPGROUP_ROWS[side, channels]
     of_h, of_dz = plane_bytes(side // 8 * 160, channels), plane_bytes(side * 16, channels)
@@ -205,7 +205,7 @@ def _warpgroup(h: Source, dz: Tensor, partial: Tensor) -> None:
     )
 
 
-def _older(h: Source, dz: Tensor, partial: Tensor, inputs: int) -> None:
+def _older(h: ConvInput, dz: Tensor, partial: Tensor, inputs: int) -> None:
     assert h.how in ("PLAIN", "IMAGE")
     assert dz.shape[1] == _GRADIENT_SIDE
     images, outputs = dz.shape[0], dz.shape[-1]
@@ -221,7 +221,7 @@ def _older(h: Source, dz: Tensor, partial: Tensor, inputs: int) -> None:
     )
 
 
-def weight_gradient(h: Source, dz: Tensor) -> Tensor:
+def weight_gradient(h: ConvInput, dz: Tensor) -> Tensor:
     """(outputs, 3, 3, inputs) fp32; an image's three channels count as 16 inputs."""
     inputs, outputs = 16 if h.how == "IMAGE" else h.tensor.shape[-1], dz.shape[-1]
     warpgroup = h.how != "IMAGE" and rebuilds(dz.shape[1], inputs, outputs)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from cadr.kernels.wide_resnet.weights import Prepared
+from cadr.kernels.wide_resnet.weights import PreparedWeights
 
 
 def nchw(tensor: Tensor) -> Tensor:
@@ -28,23 +28,23 @@ def _back(dy: Tensor, x: Tensor, layer: nn.Conv2d, weight: Tensor, wanted: list[
     return gradients
 
 
-def input_gradient(dy: Tensor, x: Tensor, layer: nn.Conv2d, weights: Prepared) -> Tensor:
+def input_gradient(dy: Tensor, x: Tensor, layer: nn.Conv2d, weights: PreparedWeights) -> Tensor:
     """Without a stride as the convolution that it is: the library's own way back clears memory before each."""
     if layer.stride == (1, 1):
         return convolve(dy, layer, weights.back)
     return nhwc(_back(dy, x, layer, weights.ahead, [True, False, False])[0])
 
 
-def weight_gradient(dy: Tensor, x: Tensor, layer: nn.Conv2d, weights: Prepared) -> Tensor:
+def weight_gradient(dy: Tensor, x: Tensor, layer: nn.Conv2d, weights: PreparedWeights) -> Tensor:
     return _back(dy, x, layer, weights.ahead, [False, True, False])[1]
 
 
-def pointwise(x: Tensor, weights: Prepared) -> Tensor:
+def pointwise(x: Tensor, weights: PreparedWeights) -> Tensor:
     """A 1×1 convolution of the pixels that are there: with a stride, x is what remains of the image."""
     return F.linear(x, weights.ahead.flatten(1))
 
 
-def pointwise_input_gradient(dy: Tensor, weights: Prepared) -> Tensor:
+def pointwise_input_gradient(dy: Tensor, weights: PreparedWeights) -> Tensor:
     return dy @ weights.ahead.flatten(1)
 
 

@@ -18,7 +18,7 @@ _LEAST_INPUTS = 16  # that our kernels read; images have three
 
 
 @dataclass(frozen=True)
-class Layout:
+class WeightLayout:
     """How a convolution's weights lie in memory: distances between outputs, taps and inputs, in elements."""
 
     outputs: int
@@ -32,24 +32,24 @@ class Layout:
         return self.outputs * self.inputs * self.kernel**2
 
 
-def _ahead(layer: nn.Conv2d, own: bool) -> Layout:
+def _ahead(layer: nn.Conv2d, own: bool) -> WeightLayout:
     """(taps, outputs, inputs) for our kernels, (outputs, taps, inputs), which is channels last, for the library's."""
     outputs, inputs, kernel = layer.out_channels, layer.in_channels, layer.kernel_size[0]
     if not own:
-        return Layout(outputs, inputs, kernel, (kernel**2 * inputs, inputs, 1), False)
+        return WeightLayout(outputs, inputs, kernel, (kernel**2 * inputs, inputs, 1), False)
     inputs = max(inputs, _LEAST_INPUTS)
-    return Layout(outputs, inputs, kernel, (inputs, outputs * inputs, 1), False)
+    return WeightLayout(outputs, inputs, kernel, (inputs, outputs * inputs, 1), False)
 
 
-def _back(layer: nn.Conv2d, own: bool) -> Layout:
+def _back(layer: nn.Conv2d, own: bool) -> WeightLayout:
     """The transposed convolution's: taps mirrored, inputs and outputs exchanged."""
     outputs, inputs, kernel = layer.out_channels, layer.in_channels, layer.kernel_size[0]
     distances = (1, inputs * outputs, outputs) if own else (1, outputs, kernel**2 * outputs)
-    return Layout(outputs, inputs, kernel, distances, True)
+    return WeightLayout(outputs, inputs, kernel, distances, True)
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedWeights:
     """A layer's weights for the way ahead, and those of the transposed convolution for the way back: (taps, outputs,
     inputs) in our kernels' layers, (outputs, inputs, rows, columns) in the library's."""
 
@@ -57,7 +57,7 @@ class Prepared:
     back: Tensor
 
 
-def prepare(own: list[nn.Conv2d], library: list[nn.Conv2d]) -> dict[nn.Conv2d, Prepared]:
+def prepare(own: list[nn.Conv2d], library: list[nn.Conv2d]) -> dict[nn.Conv2d, PreparedWeights]:
     layers = own + library
     layouts = [how(layer, i < len(own)) for i, layer in enumerate(layers) for how in (_ahead, _back)]
     places = [0]
@@ -70,18 +70,18 @@ def prepare(own: list[nn.Conv2d], library: list[nn.Conv2d]) -> dict[nn.Conv2d, P
     for i, layer in enumerate(layers):
         ahead, back, kernel = parts[2 * i], parts[2 * i + 1], layer.kernel_size[0]
         if i < len(own):
-            prepared[layer] = Prepared(
+            prepared[layer] = PreparedWeights(
                 ahead.view(kernel**2, layer.out_channels, -1), back.view(kernel**2, layer.in_channels, -1)
             )
         else:
-            prepared[layer] = Prepared(
+            prepared[layer] = PreparedWeights(
                 ahead.view(layer.out_channels, kernel, kernel, -1).permute(0, 3, 1, 2),
                 back.view(layer.in_channels, kernel, kernel, -1).permute(0, 3, 1, 2),
             )
     return prepared
 
 
-def lay_out(weights: list[Tensor], layouts: list[Layout], places: list[int], target: Tensor) -> None:
+def lay_out(weights: list[Tensor], layouts: list[WeightLayout], places: list[int], target: Tensor) -> None:
     """Copy each weight to its place in the target."""
     rows = []
     for weight, layout, place in zip(weights, layouts, places, strict=True):
