@@ -82,6 +82,9 @@ class Training:
         None, "steps between log records (default: a quarter of the evaluation interval, at least 10)"
     )
     continue_from: str | None = option(None, "run whose weights a new one begins with, and whose settings it has")
+    pretrain: int = option(
+        0, "steps without labels before the first one, from which names spread over a graph of neighbours; 0: none"
+    )
     renaming: bool = option(
         False, "check after each quarter of the run whether classes have swapped labels, and swap them back"
     )
@@ -93,13 +96,14 @@ class Training:
     )
 
     def __post_init__(self) -> None:
-        check_numbers(self, steps=STEPS, batch=ROWS, ratio=ROWS, seed=SEED)
+        check_numbers(self, steps=STEPS, pretrain=STEPS, batch=ROWS, ratio=ROWS, seed=SEED)
         for name in ("steps", "batch", "ratio", "evaluations"):
             at_least(getattr(self, name), 1, name)
         if self.batch * self.ratio > ROWS:
             raise ConfigError(f"batch times ratio must be at most {ROWS}, got {self.batch} times {self.ratio}.")
         at_least(self.seed, 0, "seed")
         at_least(self.checkpoint_seconds, 0.0, "checkpoint_seconds")
+        at_least(self.pretrain, 0, "pretrain")
         if self.minutes is not None:
             at_least(self.minutes, 0.0, "minutes")
         if self.log_every is not None:

@@ -135,6 +135,7 @@ class NetworkRun:
             self.folder.append(record)
             yield record
         try:
+            yield from self._before_the_first_step()
             self._take_a_step()
             with freed_memory_kept():
                 yield from self._hint()
@@ -184,6 +185,20 @@ class NetworkRun:
             finally:
                 self.stopped |= interrupt.requested
             self.whole = True
+
+    def _before_the_first_step(self) -> Iterator[Record]:
+        """What phases do where a run begins. Until all of it is done there is nothing to be saved."""
+        if self.saving.kept is not None:  # it is continued
+            return
+        records: list[Record] = []
+        with self._undivided() as interrupt:
+            for phase in self.phases:
+                records += phase.begin(self.step, lambda: interrupt.requested)
+            if interrupt.requested:
+                raise KeyboardInterrupt
+        for record in records:
+            self.folder.append(record)
+        yield from records
 
     def _before_a_stop(self) -> int:
         """How many steps can be taken that end at no stop."""

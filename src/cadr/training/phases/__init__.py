@@ -16,6 +16,7 @@ from cadr.training.feed import Inputs
 from cadr.training.phases.base import Generation, Phase, Stretch
 from cadr.training.phases.between_steps import LearningViews, Refreshes
 from cadr.training.phases.class_swap import Renaming
+from cadr.training.phases.pretraining import Pretraining
 from cadr.training.phases.self_training import Generations
 from cadr.training.phases.share_estimates import ShareEstimates
 
@@ -26,6 +27,8 @@ def phases_of(config: Config, inputs: Inputs, class_names: Sequence[str], model:
     """Those of a run, in the order in which they are asked."""
     algorithm, steps = config.algorithm, config.training.steps
     found = step_phases(algorithm, config.views, steps)
+    if config.training.pretrain and config.training.continue_from is None:
+        found.append(Pretraining(config, inputs, model))
     if config.training.renaming:
         found.append(Renaming(config, inputs, class_names, model))
     if algorithm.estimates_target:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,13 @@ class Phase:
     def stops(self) -> set[int]:
         """Steps after which it wants to be asked; a record is due there too."""
         return set()
+
+    def begin(self, step: Step, stop: Callable[[], bool]) -> list[Record]:
+        """Before the first step of a run that begins, and not of one that is continued; what there is to say.
+
+        Where somebody asks to `stop` it may leave off: the run has not begun then, and begins anew.
+        """
+        return []
 
     def in_step(self, step: Step) -> None:
         """In every step, between gradient and update. Captured with it: static shapes, no branch on data."""
