@@ -51,7 +51,11 @@ def open_pool(root: Path, options: Options, kind: Files = IMAGES) -> Pool:
     if labels.suffix.lower() in label_exports.SUFFIXES and any((root / name).is_dir() for name in UNLABELLED):
         found = labelled_files(root, labels, "file", label_column, kind)
         return with_file_labels(_by_class(root, kind, options), root, labels, found)
-    return _plain(root, labels, kind, options)
+    listed = labelled_files(root, labels, "file", label_column, kind)
+    files = files_under(root, kind, listed)
+    texts = [listed.get(f, "") for f in files]
+    names = class_order(str(labels), texts)
+    return _pool(root, kind, options, files, index_labels(str(labels), texts, names), names)
 
 
 def open_blocks(root: Path, wanted: Wanted, labels: Path | None) -> Blocks:
@@ -119,14 +123,6 @@ def _only_runs(folder: Path) -> bool:
     return not files_in(folder, EXAMPLES) and any(any(folder.rglob(name)) for name in ("config.toml", ".lock"))
 
 
-def _plain(root: Path, labels: Path, kind: Files, options: Options) -> Pool:
-    listed = labelled_files(root, labels, "file", options.label_column, kind)
-    files = files_under(root, kind, listed)
-    texts = [listed.get(f, "") for f in files]
-    names = class_order(str(labels), texts)
-    return _pool(root, kind, options, files, index_labels(str(labels), texts, names), names)
-
-
 def _pool(
     root: Path,
     kind: Files,
@@ -136,8 +132,17 @@ def _pool(
     names: tuple[str, ...],
     test: tuple[list[Path], list[int]] = ([], []),
 ) -> Pool:
-    # Together, so that all which cannot be read are named at once.
-    examples, embedded = _examples(root, kind, options, [*files, *test[0]], len(files))
+    everything = [*files, *test[0]]  # together, so that all which cannot be read are named at once
+    embedded: Embedded | None = None
+    examples: NDArray[Any]
+    if options.features is not None:
+        raw = PictureFiles(tuple(everything)) if kind is IMAGES else read_texts(everything)
+        (examples,), embedded = embed_pool(options.features, raw)
+        embedded = replace(embedded, raw=raw[: len(files)])
+    elif kind is IMAGES:
+        examples = decode_all(everything, options.image_size)
+    else:
+        raise FolderError(f"{root} holds texts, which need a pretrained model: {ADVICE}")
     return Pool(
         examples=examples[: len(files)],
         labels=labels,
@@ -148,19 +153,6 @@ def _pool(
         identifiers=tuple(f.relative_to(root).as_posix() for f in files),
         embedded=embedded,
     )
-
-
-def _examples(
-    root: Path, kind: Files, options: Options, files: list[Path], rows: int
-) -> tuple[NDArray[Any], Embedded | None]:
-    """Images as pixels, or the vectors that a pretrained model makes of them, or of texts."""
-    if options.features is not None:
-        raw = PictureFiles(tuple(files)) if kind is IMAGES else read_texts(files)
-        (vectors,), embedded = embed_pool(options.features, raw)
-        return vectors, replace(embedded, raw=raw[:rows])
-    if kind is not IMAGES:
-        raise FolderError(f"{root} holds texts, which need a pretrained model: {ADVICE}")
-    return decode_all(files, options.image_size), None
 
 
 def files_under(root: Path, kind: Files = IMAGES, named: Iterable[Path] = ()) -> list[Path]:

@@ -28,13 +28,20 @@ _FILES = "a file that ends in .npz, .npy, .csv, .tsv or .parquet"
 
 def open_pool(spec: str | Path, options: Options, root: str | Path | None = None) -> Pool:
     """A benchmark by its name, or data of somebody's own; `root` is where benchmarks lie."""
+    path, added, size = Path(spec), None, options.image_size
     if spec in BENCHMARKS:
-        return _as_wanted(spec, open_benchmark(str(spec), root), options)
-    path, source = _found(spec, options.labels, DataError, f"a folder, or {_FILES}")
-    added = None if source.LABELS_BESIDE else options.labels
-    if added is not None and not added.exists():
-        raise DataError(f"{spec} holds its own labels, and {added}, which should add to them, is not there")
-    pool = _as_wanted(spec, source.open_pool(path, options), options)
+        pool = open_benchmark(str(spec), root)
+    else:
+        path, source = _found(spec, options.labels, DataError, f"a folder, or {_FILES}")
+        added = None if source.LABELS_BESIDE else options.labels
+        if added is not None and not added.exists():
+            raise DataError(f"{spec} holds its own labels, and {added}, which should add to them, is not there")
+        pool = source.open_pool(path, options)
+    if options.features is not None and pool.embedded is None:
+        pool = _embedded(spec, pool, options.features)
+    elif size is not None and pool.kind == "image" and pool.examples.shape[1:3] != (size, size):  # in an array
+        test = None if pool.test_examples is None else resize_all(pool.test_examples, size)
+        pool = dataclasses.replace(pool, examples=resize_all(pool.examples, size), test_examples=test)
     return pool if added is None else with_row_labels(pool, path, added, options.label_column)
 
 
@@ -74,17 +81,6 @@ def _found(spec: str | Path, labels: Path | None, error: type[DataError], expect
         if source.matches(path):
             return path, source
     raise error(f"{spec}: expected {expected}")
-
-
-def _as_wanted(spec: str | Path, pool: Pool, options: Options) -> Pool:
-    """Arrays of images resized, or embedded."""
-    size = options.image_size
-    if options.features is not None and pool.embedded is None:
-        return _embedded(spec, pool, options.features)
-    if size is None or pool.kind != "image" or pool.examples.shape[1:3] == (size, size):
-        return pool
-    test = None if pool.test_examples is None else resize_all(pool.test_examples, size)
-    return dataclasses.replace(pool, examples=resize_all(pool.examples, size), test_examples=test)
 
 
 def _embedded(spec: str | Path, pool: Pool, features: Pretrained) -> Pool:
