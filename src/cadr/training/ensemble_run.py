@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from cadr.config import Config
 from cadr.data.pool import MISSING
+from cadr.data.sources.columns import Column
 from cadr.ensemble.module import EnsembleModule
 from cadr.errors import CheckpointError
 from cadr.estimate.calibration import Calibration, calibration_error
@@ -40,6 +41,9 @@ from cadr.utils.text import counted, duration
 if TYPE_CHECKING:
     from cadr.ensemble.fit import FittedEnsemble, Fitting
 
+# Chosen on news and made-up columns, seeds 11 to 13: 1 lets one that says nothing cost more, and one that says half of
+# the classes gain less.
+_BESIDE_TEXTS = 0.3
 _MODULE, _ROWS, _HELD_OUT = "ensemble.", "labelled_rows", "held_out"
 
 
@@ -83,6 +87,21 @@ class SavedEnsemble:
 def trained_model(config: Config, model: nn.Module, tensors: dict[str, Tensor], run: Path | str) -> nn.Module:
     """The model that a checkpoint holds: an ensemble as a whole, a network's averaged weights in `model`."""
     return SavedEnsemble.of(tensors, run).module if config.is_instant else load_averaged(model, tensors, run)
+
+
+def in_unit_of_texts(
+    columns: Sequence[Column] | None, x: NDArray[np.float32], scale: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """What each feature's standard deviation is taken for, where texts stand beside numbers and words in a table.
+
+    Numbers are in units of their own, of which one can outweigh all that texts say. A column beside them varies as a
+    share of what the vectors of texts do in their main direction. Of standardised rows and what they were divided by.
+    """
+    of_texts = np.concatenate([[c.texts is not None] * len(c.features) for c in columns or ()] or [[]]).astype(bool)
+    if of_texts.all() or not of_texts.any():
+        return scale
+    vectors = x[:, of_texts].astype(np.float64) * scale[of_texts]
+    return np.where(of_texts, scale, _BESIDE_TEXTS * np.sqrt(np.linalg.eigvalsh(vectors.T @ vectors)[-1] / len(x)))
 
 
 class EnsembleRun:
@@ -158,7 +177,8 @@ class EnsembleRun:
 
     def _scale(self) -> NDArray[np.float64]:
         assert self.inputs.scale is not None  # of features there is one
-        return np.asarray(self.inputs.scale.double().numpy())
+        scale = np.asarray(self.inputs.scale.double().numpy())
+        return in_unit_of_texts(self.prepared.pool.columns, self.inputs.examples.numpy(), scale)
 
     def _shares(self) -> NDArray[np.float64] | None:
         aimed = self.prepared.config.algorithm.aimed_at(self.prepared.pool.num_classes)
