@@ -39,6 +39,9 @@ def tracked(
     records: Generator[Record, None, None], folder: Path | str, names: Sequence[str]
 ) -> Generator[Record, None, None]:
     """The records of the run in `folder` as they come, sent to the trackers on their way."""
+    if not names:
+        yield from records
+        return
     sinks: _Sinks | None = None
     finished = False
     with closing(records):
