@@ -4,8 +4,9 @@
 
 `prior` is the moving average P̂ *before* this step; it starts uniform and the caller keeps the new one. Half-precision
 logits are computed in float32. Nothing here branches on data, so all of it compiles and can be captured in a graph
-(the `pinv` form excepted). No gradient flows through `prior`, thresholds, masks or pseudo-labels; it does flow through
-`logits_weak` in `cap` and `supplement`, which is the whole of CAP: with a constant marginal it is cross-entropy.
+(the `pinv` form excepted). A row of weight 2 counts like two rows; without weights all count alike. No gradient flows
+through `prior`, thresholds, masks, weights or pseudo-labels; it does flow through `logits_weak` in `cap` and
+`supplement`, which is the whole of CAP: with a constant marginal it is cross-entropy.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from cadr.estimate.prior import (
     at_least_float32,
     at_least_one_row,
     log_marginal,
+    mean_of,
     one_per_class,
+    row_weights,
     update_prior,
 )
 
@@ -32,19 +35,34 @@ __all__ = ["aipw", "cadr", "cai", "cap", "supplement", "update_prior"]
 
 
 def cap(
-    logits_labelled: Tensor, labels: Tensor, logits_weak: Tensor, prior: Tensor, form: Form = "straight_through"
+    logits_labelled: Tensor,
+    labels: Tensor,
+    logits_weak: Tensor,
+    prior: Tensor,
+    form: Form = "straight_through",
+    *,
+    labelled_weights: Tensor | None = None,
+    unlabelled_weights: Tensor | None = None,
 ) -> Tensor:
     """Class-aware propensity: cross-entropy + J, where J is the mean of `correction` over the labelled rows."""
-    return _cap(logits_labelled, labels, log_marginal(logits_weak, prior, form))
+    return _cap(logits_labelled, labels, log_marginal(logits_weak, prior, form, unlabelled_weights), labelled_weights)
 
 
 def cai(
-    logits_weak: Tensor, logits_strong: Tensor, prior: Tensor, threshold: float = 0.95, beta: float = 0.5
+    logits_weak: Tensor,
+    logits_strong: Tensor,
+    prior: Tensor,
+    threshold: float = 0.95,
+    beta: float = 0.5,
+    *,
+    unlabelled_weights: Tensor | None = None,
 ) -> Tensor:
     """Class-aware imputation: FixMatch's loss, mean over all rows, with a threshold per class. `prior` is the new P̂."""
     limits = thresholds(one_per_class(prior, logits_weak, "prior"), threshold, beta)
     imputed = impute(predictions(at_least_one_row(logits_weak, "logits_weak")), limits)
-    return (imputed.mask * cross_entropy(logits_strong, imputed.labels)).mean()
+    return mean_of(
+        imputed.mask * cross_entropy(logits_strong, imputed.labels), unlabelled_weights, "unlabelled_weights"
+    )
 
 
 def supplement(
@@ -55,10 +73,14 @@ def supplement(
     threshold: float = 0.95,
     beta: float = 0.5,
     form: Form = "straight_through",
+    *,
+    labelled_weights: Tensor | None = None,
+    unlabelled_weights: Tensor | None = None,
 ) -> Tensor:
     """L_supp: minus CAP's correction at the predicted labels of the confidently predicted labelled rows."""
     limits = thresholds(one_per_class(threshold_prior, logits_labelled, "threshold_prior"), threshold, beta)
-    return _supplement(logits_labelled, log_marginal(logits_weak, prior, form), limits)
+    marginal = log_marginal(logits_weak, prior, form, unlabelled_weights)
+    return _supplement(logits_labelled, marginal, limits, labelled_weights)
 
 
 def cadr(
@@ -71,15 +93,18 @@ def cadr(
     threshold: float = 0.95,
     beta: float = 0.5,
     form: Form = "straight_through",
+    *,
+    labelled_weights: Tensor | None = None,
+    unlabelled_weights: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The whole of CADR: the loss, and P̂ after this step."""
-    new_prior = update_prior(prior, logits_weak, momentum)
+    new_prior = update_prior(prior, logits_weak, momentum, unlabelled_weights=unlabelled_weights)
     # One for both: CAP's gradient and the supplement's nearly cancel, and must not be rounded before they do.
-    marginal = log_marginal(logits_weak, prior, form)
+    marginal = log_marginal(logits_weak, prior, form, unlabelled_weights)
     loss = (
-        _cap(logits_labelled, labels, marginal)
-        + cai(logits_weak, logits_strong, new_prior, threshold, beta)
-        + _supplement(logits_labelled, marginal, thresholds(new_prior, threshold, beta))
+        _cap(logits_labelled, labels, marginal, labelled_weights)
+        + cai(logits_weak, logits_strong, new_prior, threshold, beta, unlabelled_weights=unlabelled_weights)
+        + _supplement(logits_labelled, marginal, thresholds(new_prior, threshold, beta), labelled_weights)
     )
     return loss, new_prior
 
@@ -92,13 +117,15 @@ def aipw(observed: Tensor, imputed: Tensor, missing: Tensor, propensity: Tensor)
     return risks.aipw(observed, imputed, missing, propensity).value
 
 
-def _cap(logits_labelled: Tensor, labels: Tensor, marginal: Tensor) -> Tensor:
-    return cross_entropy(logits_labelled, labels).mean() + correction(marginal, labels).mean()
+def _cap(logits_labelled: Tensor, labels: Tensor, marginal: Tensor, weights: Tensor | None) -> Tensor:
+    fit = mean_of(cross_entropy(logits_labelled, labels), weights, "labelled_weights")
+    return fit + mean_of(correction(marginal, labels, weights=weights), weights, "labelled_weights")
 
 
-def _supplement(logits_labelled: Tensor, marginal: Tensor, limits: Tensor) -> Tensor:
+def _supplement(logits_labelled: Tensor, marginal: Tensor, limits: Tensor, weights: Tensor | None) -> Tensor:
     imputed = impute(predictions(logits_labelled), limits)
-    return -(imputed.mask * correction(marginal, imputed.labels)).mean()
+    corrections = correction(marginal, imputed.labels, weights=weights)
+    return -mean_of(imputed.mask * corrections, weights, "labelled_weights")
 
 
 # The pieces the above are made of; the algorithms, which have more options, are made of them too.
@@ -125,7 +152,9 @@ def predictions(logits: Tensor) -> Tensor:
     return F.softmax(at_least_float32(logits.detach()), dim=1)
 
 
-def correction(log_marginal: Tensor, classes: Tensor, normaliser: Normaliser = "jensen") -> Tensor:
+def correction(
+    log_marginal: Tensor, classes: Tensor, normaliser: Normaliser = "jensen", weights: Tensor | None = None
+) -> Tensor:
     """log p̃_{z_i} + log mean_j 1/p̃_{z_j}, row by row: what CAP adds to cross-entropy.
 
     Its mean over the rows, J, is a Jensen gap: non-negative, blind to the scale of p̃, zero when p̃ is equal over the
@@ -139,7 +168,10 @@ def correction(log_marginal: Tensor, classes: Tensor, normaliser: Normaliser = "
     rows = (one_hot * log_marginal).sum(1)
     if normaliser == "none":
         return rows
-    return rows + (torch.logsumexp(-rows, dim=0) - math.log(rows.shape[0]))
+    if weights is None:
+        return rows + (torch.logsumexp(-rows, dim=0) - math.log(rows.shape[0]))
+    w = row_weights(weights, rows, "labelled_weights")
+    return rows + (torch.logsumexp(w.log() - rows, dim=0) - w.sum().log())
 
 
 @torch.no_grad()

@@ -37,22 +37,45 @@ def one_per_class(values: Tensor, logits: Tensor, what: str) -> Tensor:
     return values
 
 
+def mean_of(values: Tensor, weights: Tensor | None, what: str) -> Tensor:
+    """Over the rows; one counts as often as its weight says."""
+    if weights is None:
+        return values.mean(0)
+    w = row_weights(weights, values, what)
+    shape = (-1, *[1] * (values.ndim - 1))
+    counted = torch.where(w.reshape(shape) > 0, values, 0.0)  # what does not count may be infinite
+    return (w.reshape(shape) * counted).sum(0) / w.sum()
+
+
+def row_weights(weights: Tensor, values: Tensor, what: str) -> Tensor:
+    """(n,) for n rows, as precise as these."""
+    if weights.shape != values.shape[:1]:
+        shapes = f"{tuple(weights.shape)} for {values.shape[0]} rows"
+        raise DataError(f"There must be one number per row in {what}, of shape (n,), got {shapes}.")
+    return weights.detach().to(torch.promote_types(values.dtype, torch.float32))
+
+
 def uniform_prior(num_classes: int) -> Tensor:
     """P̂ before the first step."""
     return torch.full((num_classes,), 1.0 / num_classes)
 
 
 @torch.no_grad()
-def update_prior(prior: Tensor, logits_weak: Tensor, momentum: float = 0.99) -> Tensor:
+def update_prior(
+    prior: Tensor, logits_weak: Tensor, momentum: float = 0.99, *, unlabelled_weights: Tensor | None = None
+) -> Tensor:
     """Eq. 10: P̂ ← μ P̂ + (1 − μ) P(Y; batch), from the weak views of the unlabelled batch."""
-    batch = F.softmax(at_least_float32(at_least_one_row(logits_weak, "logits_weak")), dim=1).mean(0)
+    probabilities = F.softmax(at_least_float32(at_least_one_row(logits_weak, "logits_weak")), dim=1)
+    batch = mean_of(probabilities, unlabelled_weights, "unlabelled_weights")
     prior = one_per_class(prior, logits_weak, "prior").to(torch.promote_types(prior.dtype, batch.dtype))
     batch = batch.to(prior.dtype)
     # Interpolation, not two products: the rounded μ and 1 − μ need not add up to one, and the sum of P̂ would drift.
     return torch.lerp(prior, batch, 1.0 - momentum)
 
 
-def log_marginal(logits_weak: Tensor, prior: Tensor, form: Form = "straight_through") -> Tensor:
+def log_marginal(
+    logits_weak: Tensor, prior: Tensor, form: Form = "straight_through", unlabelled_weights: Tensor | None = None
+) -> Tensor:
     """log p̃, (C,): the marginal that CAP divides by, differentiable in the unlabelled weak logits.
 
     straight_through: the value of the moving average, the gradient of the batch mean.
@@ -62,9 +85,16 @@ def log_marginal(logits_weak: Tensor, prior: Tensor, form: Form = "straight_thro
     logits_weak = at_least_float32(at_least_one_row(logits_weak, "logits_weak"))
     prior = at_least_float32(one_per_class(prior, logits_weak, "prior")).detach()
     if form == "pinv":
+        if unlabelled_weights is not None:
+            raise ConfigError("The form 'pinv' has weights of its own; leave unlabelled_weights out, or the form.")
         return _reweighted_mean(F.softmax(logits_weak, dim=1), prior).clamp(min=PINV_FLOOR).log()
     # In log space a class whose probability underflows in every row still has a finite mean and its full gradient.
-    log_mean = torch.logsumexp(F.log_softmax(logits_weak, dim=1), dim=0) - math.log(logits_weak.shape[0])
+    log_p = F.log_softmax(logits_weak, dim=1)
+    if unlabelled_weights is None:
+        log_mean = torch.logsumexp(log_p, dim=0) - math.log(logits_weak.shape[0])
+    else:
+        w = row_weights(unlabelled_weights, logits_weak, "unlabelled_weights")
+        log_mean = torch.logsumexp(log_p + w.log().unsqueeze(1), dim=0) - w.sum().log()
     if form == "batch":
         return log_mean
     if form == "straight_through":
