@@ -11,6 +11,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,10 +22,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
 
 from cadr.data.pool import MISSING, Pool
 from cadr.data.raw import Embedded, check_not_raw, embed_pool, raw_of
+from cadr.data.replicates import merged
 from cadr.data.sources.arrays import as_examples, columns_of, frame_embedded, is_frame, merging
 from cadr.diagnosis.contradictions import outside
 from cadr.embedding.registry import Pretrained
@@ -108,14 +110,24 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.device = device
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn from rows with and without labels."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from rows with and without labels.
+
+        A row with the weight k in `sample_weight` (n,) counts like k rows, in all that is learned: the same rows,
+        weighted or repeated, give the same model.
+        """
         if y is None:
             raise ValueError("This CADRClassifier estimator requires y to be passed, but the target y is None.")
         X, embedded = self._examples(X, reset=True)
-        labels = np.full(len(X), MISSING, dtype=np.int64)
         known, values = known_labels(y, len(X))
+        weights = _checked_weights(sample_weight, X)
+        if weights is not None and (weights == 0).any():
+            kept = weights > 0
+            if embedded is not None:
+                raise DataError("sample_weight must be above 0 for pictures and texts; leave out rows of weight 0")
+            X, values, known, weights = X[kept], values[kept[known]], known[kept], weights[kept]
         check_classification_targets(values)
+        labels = np.full(len(X), MISSING, dtype=np.int64)
         self.classes_, labels[known] = np.unique(values, return_inverse=True)
         if len(self.classes_) < 2:
             raise DataError(
@@ -123,7 +135,7 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "(−1 stands for a missing label)"
             )
         names = tuple(str(name) for name in self.classes_)
-        pool = self._pool(X, labels, embedded)
+        pool = self._pool(X, labels, embedded, weights)
         planned = self._plan(pool)
         records = self._fit(planned, pool)
         self.calibration_ = self._predictor.calibration
@@ -135,11 +147,12 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         aimed = planned.config.algorithm.aimed_at(len(names))
         self.target_prior_ = None if aimed is None else aimed.double().numpy()
         self.diagnosis_ = planned.diagnosis
-        counts = np.bincount(labels[known], minlength=len(names))
-        unlabelled = self._probabilities(X[~known]).sum(0) if not known.all() else np.zeros(len(names))
-        self.class_prior_ = (counts + unlabelled) / len(X)
+        each = np.ones(len(X)) if weights is None else weights
+        counts = np.bincount(labels[known], each[known], minlength=len(names))
+        unlabelled = each[~known] @ self._probabilities(X[~known]) if not known.all() else np.zeros(len(names))
+        self.class_prior_ = (counts + unlabelled) / each.sum()
         self.propensity_ = counts / (counts + unlabelled)
-        for doubt in self._doubts(planned, unlabelled / max(1, (~known).sum())):
+        for doubt in self._doubts(planned, unlabelled / max(1, each[~known].sum())):
             warnings.warn(doubt, CadrWarning, stacklevel=2)
         return self
 
@@ -213,8 +226,8 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with tempfile.TemporaryDirectory(prefix="cadr-") as out:
             return export_run(self.save(Path(out) / "run"), folder, tuple(formats))
 
-    def report(self, path: Path | str, X: Any, y: Any) -> list[str]:
-        """Write a page about the model, as `cadr report` does, from the data it was fitted to.
+    def report(self, path: Path | str, X: Any, y: Any, sample_weight: Any = None) -> list[str]:
+        """Write a page about the model, as `cadr report` does, from the data and weights it was fitted to.
 
         What had to be left out comes back in words.
         """
@@ -227,17 +240,26 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = np.full(len(known), MISSING, dtype=np.int64)
         labels[known] = np.searchsorted(self.classes_, values)
         X, embedded = self._examples(X, reset=False)
-        pool = self._pool(X, labels, embedded)
+        weights = _checked_weights(sample_weight, X)
+        counts = np.ones(len(X), dtype=np.bool_) if weights is None else weights > 0
+        weights = None if weights is None else weights[counts]
+        pool = self._pool(X[counts], labels[counts], embedded, weights)
         with tempfile.TemporaryDirectory(prefix="cadr-") as out:
             return write_report([self.save(Path(out) / "model")], path, pool=pool, device=self.device)
 
-    def _pool(self, examples: NDArray[Any], labels: NDArray[np.int64], embedded: Embedded | None) -> Pool:
+    def _pool(
+        self,
+        examples: NDArray[Any],
+        labels: NDArray[np.int64],
+        embedded: Embedded | None,
+        weights: NDArray[np.float64] | None,
+    ) -> Pool:
         names = tuple(str(name) for name in self.classes_)
-        if self._columns is None:
-            return Pool(examples, labels, names, "X", embedded=embedded)
-        features = tuple(feature for column in self._columns for feature in column.features)
-        columns = self._columns
-        return Pool(examples, labels, names, "X", feature_names=features, columns=columns, embedded=embedded)
+        pool = Pool(examples, labels, names, "X", embedded=embedded, weights=weights)
+        if self._columns is not None:
+            features = tuple(feature for column in self._columns for feature in column.features)
+            pool = replace(pool, feature_names=features, columns=self._columns)
+        return pool if embedded is not None else merged(pool)
 
     def _doubts(self, planned: Plan, shares: NDArray[np.float64]) -> Iterator[str]:
         """Reasons not to rely on the model, whose predicted `shares` are those of the rows without a label."""
@@ -327,6 +349,13 @@ class CADRClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _probabilities(self, examples: NDArray[Any]) -> NDArray[np.float64]:
         parts = [self._predictor.precise(examples[i : i + _ROWS]) for i in range(0, len(examples), _ROWS)]
         return np.asarray(torch.cat(parts).double().cpu().numpy())
+
+
+def _checked_weights(sample_weight: Any, X: NDArray[Any]) -> NDArray[np.float64] | None:
+    if sample_weight is None:
+        return None
+    checked = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    return np.asarray(checked, dtype=np.float64)
 
 
 def _numeric(X: NDArray[Any]) -> NDArray[Any]:

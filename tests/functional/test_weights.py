@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
@@ -12,7 +14,7 @@ from cadr import functional
 from cadr.errors import CadrError
 from tests.functional.problems import FEW, Problem, close, leaf, problems, tensor
 
-LOSSES = {
+LOSSES: dict[str, Callable[..., torch.Tensor]] = {
     "cap": lambda p, z, y, weak, strong, **w: functional.cap(z, y, weak, tensor(p.prior), **w),
     "cap, batch": lambda p, z, y, weak, strong, **w: functional.cap(z, y, weak, tensor(p.prior), "batch", **w),
     "cai": lambda p, z, y, weak, strong, labelled_weights=None, unlabelled_weights=None: functional.cai(

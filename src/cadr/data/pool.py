@@ -49,9 +49,10 @@ class Pool:
     columns: tuple[Column, ...] | None = None  # of a table that has words, dates or gaps: how they became features
     identifiers: tuple[str, ...] | None = field(default=None, repr=False)  # what the rows are called: file names, ids
     embedded: Embedded | None = field(default=None, repr=False)  # of pictures and texts that became vectors
+    weights: NDArray[np.float64] | None = None  # (n,) for how many rows each one counts; None: each for one
 
     def __post_init__(self) -> None:
-        for name in ("examples", "labels", "test_examples", "test_labels", "hidden_labels", "stream"):
+        for name in ("examples", "labels", "test_examples", "test_labels", "hidden_labels", "stream", "weights"):
             array = getattr(self, name)
             if array is not None:
                 object.__setattr__(self, name, _read_only(self.name, name, array))
@@ -72,6 +73,17 @@ class Pool:
     def counts(self) -> NDArray[np.int64]:
         """Labelled examples of each class."""
         return _count(self.labels, self.num_classes)
+
+    @cached_property
+    def weighted_counts(self) -> NDArray[np.float64]:
+        """The same, each as often as its weight says."""
+        known = np.flatnonzero(self.labels != MISSING)
+        w = None if self.weights is None else self.weights[known]
+        return np.bincount(self.labels[known], w, minlength=self.num_classes).astype(np.float64)
+
+    def total(self, rows: NDArray[np.int64]) -> float:
+        """How many rows these count for."""
+        return float(len(rows)) if self.weights is None else float(self.weights[rows].sum())
 
     @property
     def num_labelled(self) -> int:
@@ -210,6 +222,10 @@ class Pool:
             s = self.stream
             if s.ndim != 1 or s.dtype != np.int64 or len(s) == 0 or s[0] < 0 or s[-1] >= n or (np.diff(s) <= 0).any():
                 self._fail(f"stream must be rising int64 rows between 0 and {n - 1}, at least one")
+        if self.weights is not None:
+            w = self.weights
+            if w.shape != (n,) or w.dtype != np.float64 or not np.isfinite(w).all() or (w <= 0).any():
+                self._fail(f"weights must be {n} finite float64 numbers above 0; leave out rows that do not count")
         if self.identifiers is not None and len(self.identifiers) != n:
             self._fail(f"{len(self.identifiers)} identifiers for {n} examples")
 

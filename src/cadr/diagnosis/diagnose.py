@@ -38,7 +38,8 @@ CHECK_ROWS = 10_000  # of labelled and of unlabelled rows, in the checks of the 
 def diagnose(pool: Pool, *, seed: int = 0) -> Diagnosis:
     """What the labelled rows of a pool say about the unlabelled ones (its stream, where it has one).
 
-    The same seed gives the same diagnosis: it decides the folds, the bootstrap and the permutations.
+    The same seed gives the same diagnosis: it decides the folds, the bootstrap and the permutations. Shares and
+    propensities count rows by their weights; the test and the checks look at every row once.
     """
     labelled, unlabelled = parts_of(pool)
     if is_mapped(pool.examples):
@@ -59,24 +60,25 @@ def _diagnose(pool: Pool, labelled: Rows, unlabelled: Rows, repeats: int, seed: 
     # A sample of the labels, where it is one, may lack rare classes: nothing is estimated of them then.
     present, labels, counts = np.unique(pool.labels[some_labelled], return_inverse=True, return_counts=True)
     features = fit_features(pool, np.sort(np.concatenate([labelled, unlabelled])), random)
-    fits = [cross_fit(features, some_labelled, labels, some_unlabelled, random) for _ in range(repeats)]
+    w, others = (None if pool.weights is None else pool.weights[rows] for rows in (some_labelled, some_unlabelled))
+    fits = [cross_fit(features, some_labelled, labels, some_unlabelled, random, weights=w) for _ in range(repeats)]
 
-    shares = unlabelled_shares(fits, labels)
-    bounds = intervals(shares, fits, labels, random)
+    shares = unlabelled_shares(fits, labels, w, others)
+    bounds = intervals(shares, fits, labels, random, w, others)
     tested = fits[0]
     if (counts == 1).any():
         tested = cross_fit(features, some_labelled, labels, some_unlabelled, random, hold_out_single=True)
     test = missing_at_random(tested, random)
     domain, distance = _checks(features, some_labelled, labels, some_unlabelled, shares.share, random)
     right = np.mean([fit.labelled.argmax(1) == labels for fit in fits], axis=0)
-    recall = np.bincount(labels, right) / counts
+    recall = np.bincount(labels, right if w is None else right * w) / np.bincount(labels, w)
     several = counts >= ESTIMABLE  # a single label was trained on
     estimated = (shares.share[several], bounds[several], recall[several])
     return Diagnosis(
         name=pool.name,
         labelled=len(labelled),
         unlabelled=len(unlabelled),
-        classes=_classes(pool, present[several], *estimated, len(labelled), len(unlabelled)),
+        classes=_classes(pool, present[several], *estimated, pool.total(labelled), pool.total(unlabelled)),
         statistic=test.statistic,
         p_value=test.p_value,
         balanced_accuracy=float(recall[several].mean()),
@@ -117,21 +119,47 @@ def _sample(rows: Rows, limit: int, random: np.random.Generator) -> Rows:
     return rows if len(rows) <= limit else np.sort(random.choice(rows, limit, replace=False))
 
 
-def unlabelled_shares(fits: Sequence[CrossFit], labels: Rows) -> Shares:
+def unlabelled_shares(
+    fits: Sequence[CrossFit], labels: Rows, weights: Floats | None = None, others: Floats | None = None
+) -> Shares:
     """Both estimates of q, each the mean over the cross-fits."""
-    each = [class_shares(fit.labelled[fit.trained_on], labels[fit.trained_on], fit.unlabelled) for fit in fits]
+    each = [
+        class_shares(
+            fit.labelled[fit.trained_on],
+            labels[fit.trained_on],
+            fit.unlabelled,
+            None if weights is None else weights[fit.trained_on],
+            others,
+        )
+        for fit in fits
+    ]
     return Shares(np.mean([s.raw for s in each], axis=0), np.mean([s.recalibrated for s in each], axis=0))
 
 
-def intervals(shares: Shares, fits: Sequence[CrossFit], labels: Rows, random: np.random.Generator) -> Floats:
+def intervals(
+    shares: Shares,
+    fits: Sequence[CrossFit],
+    labels: Rows,
+    random: np.random.Generator,
+    weights: Floats | None = None,
+    others: Floats | None = None,
+) -> Floats:
     """90 % intervals of q, (C, 2), from draws that take turns with the cross-fits."""
     draws = []
     for fit in fits:
         kept, rows = fit.trained_on, _sample(np.arange(len(fit.unlabelled)), BOOTSTRAP_ROWS, random)
         draws.append(
-            bootstrap_shares(fit.labelled[kept], labels[kept], fit.unlabelled[rows], DRAWS // len(fits), random)
+            bootstrap_shares(
+                fit.labelled[kept],
+                labels[kept],
+                fit.unlabelled[rows],
+                DRAWS // len(fits),
+                random,
+                None if weights is None else weights[kept],
+                None if others is None else others[rows],
+            )
         )
-    return interval(shares.share, standard_deviation(shares, np.concatenate(draws), np.bincount(labels)))
+    return interval(shares.share, standard_deviation(shares, np.concatenate(draws), np.bincount(labels, weights)))
 
 
 def missing_at_random(fit: CrossFit, random: np.random.Generator, permutations: int = PERMUTATIONS) -> Permutation:
@@ -160,22 +188,23 @@ def _checks(
 
 
 def _classes(
-    pool: Pool, estimable: Rows, share: Floats, bounds: Floats, recall: Floats, n: int, m: int
+    pool: Pool, estimable: Rows, share: Floats, bounds: Floats, recall: Floats, n: float, m: float
 ) -> tuple[ClassDiagnosis, ...]:
     """Every class of the pool; one with fewer labels than an estimate takes can only be named."""
     place = {int(c): i for i, c in enumerate(estimable)}
     classes = []
-    for c, (name, count) in enumerate(zip(pool.class_names, pool.counts.tolist(), strict=True)):
+    every = zip(pool.class_names, pool.counts.tolist(), pool.weighted_counts.tolist(), strict=True)
+    for c, (name, labels, count) in enumerate(every):
         if c not in place:
-            classes.append(ClassDiagnosis(name, count, count / n, "not estimable"))
+            classes.append(ClassDiagnosis(name, labels, count / n, "not estimable"))
             continue
         q, (low, high) = float(share[place[c]]), bounds[place[c]].tolist()
         classes.append(
             ClassDiagnosis(
                 name=name,
-                labels=count,
+                labels=labels,
                 labelled_share=count / n,
-                flag=flag_of(count),
+                flag=flag_of(labels),
                 share=q,
                 share_interval=(low, high),
                 propensity=count / (count + m * q),

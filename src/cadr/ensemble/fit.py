@@ -82,9 +82,10 @@ def fit_ensemble(
     shares: Floats | None = None,
     estimator: Learner | None = None,
     progress: Callable[[str, float], None] = lambda what, share: None,
+    weights: Floats | None = None,
 ) -> FittedEnsemble:
     """As `fitting`; `progress` hears what has been fitted, and the share of the work that is done."""
-    work = fitting(x, labels, scale, num_classes, seed, members, shares, estimator)
+    work = fitting(x, labels, scale, num_classes, seed, members, shares, estimator, weights)
     while True:
         try:
             progress(*next(work))
@@ -102,14 +103,16 @@ def fitting(
     members: Sequence[str] = (),
     shares: Floats | None = None,
     estimator: Learner | None = None,
+    weights: Floats | None = None,
 ) -> Fitting:
     """From standardised rows (n, d), their labels with −1 where missing, and what the columns were divided by.
 
     `members` are learners by name; without, all that suit the data. `shares` (C,) of all rows are estimated unless
-    given. An `estimator` takes the place of the members.
+    given. An `estimator` takes the place of the members. `weights` (n,) are for how many rows each one counts.
     """
     random = np.random.default_rng(seed)
-    problem = Problem.of(x, labels, num_classes, representations(x, scale, random), random)
+    views = representations(x, scale, random, weights)
+    problem = Problem.of(x, labels, num_classes, views, random, weights)
     chosen = () if estimator is not None else tuple(members) or _suitable(x.shape[1], num_classes)
     pieces = sum(len(problem.views_for(name)) for name in {*chosen, "logistic", "propagation"})
     done = _Counter(pieces + (estimator is not None))
@@ -131,7 +134,8 @@ def fitting(
         found += yield from done.each("estimator", [ROWS], lambda view: own())
     stack = _Stack.of(found, problem, random)
     if shares is not None:
-        left = shares_of_unlabelled(shares, problem.known_labels, len(labels) - len(problem.known))
+        of_known = problem.weights_of(problem.known)
+        left = shares_of_unlabelled(shares, problem.known_labels, problem.num_unlabelled, of_known)
         stack = replace(stack, shares=left)
     elif estimator is not None:  # which may tell the classes apart and yet be no measure of how many rows they have
         all_of_them = _Stack.of(first + found, problem, random)
@@ -162,12 +166,13 @@ class _Stack:
 
     @staticmethod
     def of(members: Sequence[Member], problem: Problem, random: np.random.Generator) -> _Stack:
-        draws = draw_weights(_held_out_scores(members), problem.known_labels, random)
+        of_known, of_rest = problem.weights_of(problem.known), problem.weights_of(problem.labels < 0)
+        draws = draw_weights(_held_out_scores(members), problem.known_labels, random, rows=of_known)
         rest = _unlabelled(members, problem)
         if rest.shape[1] == 0:
             uniform = np.full(problem.num_classes, 1.0 / problem.num_classes)
             return _Stack(draws, uniform, np.zeros(problem.num_classes))
-        estimates = draw_shares(draws, rest, random)
+        estimates = draw_shares(draws, rest, random, of_rest)
         return _Stack(draws, shrunk(estimates, problem.counts)[0], estimates.std(0))
 
     def tilt(self, members: Sequence[Member], problem: Problem) -> Floats:
@@ -175,20 +180,22 @@ class _Stack:
         rest = _unlabelled(members, problem)
         if rest.shape[1] == 0:
             return np.zeros(problem.num_classes)
-        return offsets_for_shares(np.log(mean_probabilities(self.draws, rest)), self.shares)
+        weights = problem.weights_of(problem.labels < 0)
+        return offsets_for_shares(np.log(mean_probabilities(self.draws, rest)), self.shares, weights)
 
 
 def _held_out(members: Sequence[Member], problem: Problem, shares: Floats, random: np.random.Generator) -> Floats:
     """Probabilities of labelled rows, each fold's by stacks of the other folds' labels, in the shares of all rows."""
     scores, labels = _held_out_scores(members), problem.known_labels
     found = np.empty(scores.shape[1:])
-    rest = _unlabelled(members, problem)
+    rest, weights = _unlabelled(members, problem), problem.weights_of(problem.known)
     for k in range(-1, FOLDS):
         out = problem.fold == k
         if not out.any():
             continue
         kept = ~out if k >= 0 else np.ones_like(out)
-        stack = _Stack(draw_weights(scores[:, kept], labels[kept], random, DRAWS // FOLDS), shares, shares)
+        rows = None if weights is None else weights[kept]
+        stack = _Stack(draw_weights(scores[:, kept], labels[kept], random, DRAWS // FOLDS, rows), shares, shares)
         tilt = stack.tilt(members, problem) if rest.shape[1] else 0.0
         found[out] = softmax(np.log(mean_probabilities(stack.draws, scores[:, out])) + tilt)
     return found

@@ -16,34 +16,48 @@ ROUNDS = 8
 SHARPNESS = 2.0  # the power that imputed probabilities are raised to
 
 
-def fit_labels(learner: Learner, x: Matrix, labels: Rows, num_classes: int) -> Fitted:
+def fit_labels(learner: Learner, x: Matrix, labels: Rows, num_classes: int, weights: Floats | None = None) -> Fitted:
     """A fit to the labelled rows alone, (n,) labels without a missing one, all classes weighing the same."""
     uniform = np.full(num_classes, 1.0 / num_classes)
-    return learner.fit(x, one_hot(labels, num_classes), class_weights(labels, uniform))
+    return learner.fit(x, one_hot(labels, num_classes), class_weights(labels, uniform, weights))
 
 
 def fit_imputed(
-    learner: Learner, x: Matrix, labels: Rows, unlabelled: Matrix, shares: Floats, rounds: int = ROUNDS
+    learner: Learner,
+    x: Matrix,
+    labels: Rows,
+    unlabelled: Matrix,
+    shares: Floats,
+    rounds: int = ROUNDS,
+    of_labelled: Floats | None = None,
+    of_others: Floats | None = None,
 ) -> Fitted:
-    """A fit to labelled rows and to imputed labels of others; `shares` (C,) are the classes' of all rows together."""
+    """A fit to labelled rows and to imputed labels of others; `shares` (C,) are the classes' of all rows together.
+
+    `of_labelled` and `of_others` are for how many rows each row counts.
+    """
     num_classes = len(shares)
-    fitted = fit_labels(learner, x, labels, num_classes)
+    fitted = fit_labels(learner, x, labels, num_classes, of_labelled)
     if len(unlabelled) == 0:
         rounds = 0
-    of_unlabelled = shares_of_unlabelled(shares, labels, len(unlabelled))
-    given, weights = one_hot(labels, num_classes), class_weights(labels, shares)
+    each = np.ones(len(labels)) if of_labelled is None else of_labelled
+    others = np.ones(len(unlabelled)) if of_others is None else of_others
+    of_unlabelled = shares_of_unlabelled(shares, labels, others.sum(), of_labelled)
+    given, weights = one_hot(labels, num_classes), class_weights(labels, shares, of_labelled)
     if learner.density:
-        weights = np.ones(len(labels))
+        weights = each
     for number in range(rounds):
-        imputed = posterior_with_shares(fitted.scores(unlabelled), of_unlabelled)
+        imputed = posterior_with_shares(fitted.scores(unlabelled), of_unlabelled, of_others)
         imputed = imputed**SHARPNESS
         imputed /= imputed.sum(1, keepdims=True)
         sure = surest(imputed, (number + 1) / rounds)
-        weight = len(labels) / max(1, sure.sum()) if learner.unlabelled_weight is None else learner.unlabelled_weight
+        weight = learner.unlabelled_weight
+        if weight is None:
+            weight = each.sum() / max(1e-12, others[sure].sum())
         fitted = learner.fit(
             np.vstack([x, unlabelled[sure]]),
             np.vstack([given, imputed[sure]]),
-            np.concatenate([weights, np.full(sure.sum(), weight)]),
+            np.concatenate([weights, weight * others[sure]]),
             fitted,
         )
     return fitted
@@ -68,10 +82,10 @@ def surest(probabilities: Floats, share: float) -> np.ndarray:
     return chosen
 
 
-def shares_of_unlabelled(shares: Floats, labels: Rows, unlabelled: int) -> Floats:
+def shares_of_unlabelled(shares: Floats, labels: Rows, unlabelled: float, weights: Floats | None = None) -> Floats:
     """What is left for the rows without a label when all rows have `shares`; no class less than half a row."""
-    counts = np.bincount(labels, minlength=len(shares))
-    left = np.maximum(shares * (len(labels) + unlabelled) - counts, 0.5)
+    counts = np.bincount(labels, weights, minlength=len(shares))
+    left = np.maximum(shares * (counts.sum() + unlabelled) - counts, 0.5)
     return np.asarray(left / left.sum())
 
 

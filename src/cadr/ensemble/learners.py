@@ -47,7 +47,14 @@ def one_hot(labels: Rows, num_classes: int) -> Floats:
     return np.asarray(np.eye(num_classes)[labels])
 
 
-def class_weights(labels: Rows, shares: Floats) -> Floats:
-    """Weights of labelled rows, 1 in the mean, that give the classes their `shares`: inverse propensities."""
+def class_weights(labels: Rows, shares: Floats, given: Floats | None = None) -> Floats:
+    """Weights of labelled rows, 1 in the mean, that give the classes their `shares`: inverse propensities.
+
+    Rows that have weights already, `given` (n,), keep their sum and, within a class, their ratios.
+    """
+    if given is not None:
+        share_each = shares / np.maximum(np.bincount(labels, given, minlength=len(shares)), 1e-12)
+        weights = share_each[labels] * given
+        return np.asarray(weights / weights.sum() * given.sum())
     weights = (shares / np.maximum(np.bincount(labels, minlength=len(shares)), 1))[labels]
     return np.asarray(weights / weights.mean())

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from cadr.ensemble.discriminant import Discriminant
@@ -54,16 +56,23 @@ class Problem:
     known: Rows  # labelled rows
     rest: Rows  # unlabelled rows that learners are fitted with
     fold: Rows  # of labelled rows; −1: always in training, as the only one of its class
+    weights: Floats | None = None  # (n,) for how many rows each one counts
 
     @staticmethod
     def of(
-        x: Matrix, labels: Rows, num_classes: int, views: Mapping[str, Representation], random: np.random.Generator
+        x: Matrix,
+        labels: Rows,
+        num_classes: int,
+        views: Mapping[str, Representation],
+        random: np.random.Generator,
+        weights: Floats | None = None,
     ) -> Problem:
         known, rest = np.flatnonzero(labels >= 0), np.flatnonzero(labels < 0)
         if len(rest) > FITTED_ROWS:
             rest = np.sort(random.choice(rest, FITTED_ROWS, replace=False))
         seen = {name: view(x) for name, view in views.items()} | {ROWS: x}
-        return Problem(labels, num_classes, views, seen, known, rest, _folds(labels[known], num_classes, random))
+        fold = _folds(labels[known], num_classes, random)
+        return Problem(labels, num_classes, views, seen, known, rest, fold, weights)
 
     @property
     def known_labels(self) -> Rows:
@@ -71,12 +80,21 @@ class Problem:
 
     @property
     def counts(self) -> Floats:
-        return np.bincount(self.known_labels, minlength=self.num_classes).astype(np.float64)
+        weights = self.weights_of(self.known)
+        return np.bincount(self.known_labels, weights, minlength=self.num_classes).astype(np.float64)
+
+    def weights_of(self, rows: NDArray[Any]) -> Floats | None:
+        return None if self.weights is None else self.weights[rows]
+
+    @property
+    def num_unlabelled(self) -> float:
+        """Rows without a label, as often as their weights say."""
+        return float((self.labels < 0).sum()) if self.weights is None else float(self.weights[self.labels < 0].sum())
 
     def shares_of_all(self, of_unlabelled: Floats) -> Floats:
         """The class shares of all rows where those without a label have these."""
-        missing = len(self.labels) - len(self.known)
-        return np.asarray((of_unlabelled * missing + self.counts) / len(self.labels))
+        missing, counts = self.num_unlabelled, self.counts
+        return np.asarray((of_unlabelled * missing + counts) / (missing + counts.sum()))
 
     def views_for(self, name: str) -> tuple[str, ...]:
         """Trees split the columns that are there."""
@@ -84,9 +102,11 @@ class Problem:
 
     def logistic(self, view: str) -> Member:
         x, learner = self.seen[view], Logistic()
-        return self.member(
-            f"logistic@{view}", learner, lambda rows: fit_labels(learner, x[rows], self.labels[rows], self.num_classes)
-        )
+
+        def fit(rows: Rows) -> Fitted:
+            return fit_labels(learner, x[rows], self.labels[rows], self.num_classes, self.weights_of(rows))
+
+        return self.member(f"logistic@{view}", learner, fit)
 
     def imputed(self, name: str, view: str, shares: Floats) -> Member:
         """`shares` (C,) are the classes' of all rows."""
@@ -98,7 +118,8 @@ class Problem:
         def fit(rows: Rows) -> Fitted:
             hidden = np.setdiff1d(self.known, rows)  # labels that are imputed as those of all others are
             others = np.concatenate([self.rest, hidden])
-            return fit_imputed(learner, x[rows], self.labels[rows], x[others], shares, rounds)
+            weights = self.weights_of(rows), self.weights_of(others)
+            return fit_imputed(learner, x[rows], self.labels[rows], x[others], shares, rounds, *weights)
 
         return self.member(name, learner, fit, shares)
 
@@ -120,14 +141,15 @@ class Problem:
         learner, rows = Propagation(), np.sort(np.concatenate([self.known, self.rest]))
         graph = Graph.of(self.seen[view][rows], learner.neighbours)
         place, labels = np.searchsorted(rows, self.known), self.labels[rows]
-        spread = learner.spread(graph, labels, self.num_classes)
+        weights = self.weights_of(rows)
+        spread = learner.spread(graph, labels, self.num_classes, weights)
         held_out = spread[place].copy()
         for k in range(FOLDS):
             out = place[self.fold == k]
             if len(out):
                 kept = labels.copy()
                 kept[out] = -1
-                held_out[self.fold == k] = learner.spread(graph, kept, self.num_classes)[out]
+                held_out[self.fold == k] = learner.spread(graph, kept, self.num_classes, weights)[out]
 
         def module() -> nn.Module:
             return learner.module(graph, spread)

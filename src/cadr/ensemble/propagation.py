@@ -54,11 +54,15 @@ class Propagation:
     neighbours: int = 10
     alpha: float = 0.9
 
-    def spread(self, graph: Graph, labels: Rows, num_classes: int) -> Floats:
-        """(n, C) logarithms of class probabilities of all rows, from the labels (n,) there are, −1 where missing."""
+    def spread(self, graph: Graph, labels: Rows, num_classes: int, rows: Floats | None = None) -> Floats:
+        """(n, C) logarithms of class probabilities of all rows, from the labels (n,) there are, −1 where missing.
+
+        `rows` (n,) is for how many rows each one counts.
+        """
         known = labels >= 0
         start = np.zeros((len(labels), num_classes))
-        weights = class_weights(labels[known], np.full(num_classes, 1.0 / num_classes))
+        uniform = np.full(num_classes, 1.0 / num_classes)
+        weights = class_weights(labels[known], uniform, None if rows is None else rows[known])
         start[known] = one_hot(labels[known], num_classes) * weights[:, None]
         mass = start.copy()
         for _ in range(ITERATIONS):

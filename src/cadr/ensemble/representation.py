@@ -25,13 +25,20 @@ class Representation:
     axes: Floats  # (d, r)
 
     @staticmethod
-    def of(x: Matrix, unit: Floats, random: np.random.Generator) -> Representation:
+    def of(x: Matrix, unit: Floats, random: np.random.Generator, weights: Floats | None = None) -> Representation:
         """From standardised rows (n, d) and what each column is multiplied by."""
-        some = x if len(x) <= _ROWS else x[np.sort(random.choice(len(x), _ROWS, replace=False))]
-        z = some.astype(np.float64) * unit
-        mean = z.mean(0)
+        if len(x) > _ROWS:
+            some = np.sort(random.choice(len(x), _ROWS, replace=False))
+            x, weights = x[some], None if weights is None else weights[some]
+        z = x.astype(np.float64) * unit
+        mean = z.mean(0) if weights is None else weights @ z / weights.sum()
+        from_mean = z - mean
         with np.errstate(invalid="ignore"):
-            values, vectors = np.linalg.eigh((z - mean).T @ (z - mean) / len(z))
+            if weights is None:
+                moments = from_mean.T @ from_mean / len(z)
+            else:
+                moments = from_mean.T @ (from_mean * weights[:, None]) / weights.sum()
+            values, vectors = np.linalg.eigh(moments)
         most = min(COMPONENTS, max(2, len(x) // 2), int((values > 1e-9 * values[-1]).sum()))
         values, vectors = values[::-1][:most], vectors[:, ::-1][:, :most]
         size = np.sqrt(max(values.mean(), 1e-12))
@@ -45,7 +52,9 @@ class Representation:
         return LinearModule(torch.tensor(self.axes.T), torch.tensor(-self.centre @ self.axes))
 
 
-def representations(x: Matrix, scale: Floats, random: np.random.Generator) -> dict[str, Representation]:
+def representations(
+    x: Matrix, scale: Floats, random: np.random.Generator, weights: Floats | None = None
+) -> dict[str, Representation]:
     """By name: `own` units, `common` unit; `scale` (d,) is what the columns were divided by to be standardised.
 
     Columns of an embedding are comparable as they are. Those of a table may be euros and years; where their units are
@@ -59,4 +68,4 @@ def representations(x: Matrix, scale: Floats, random: np.random.Generator) -> di
         units["own"] = np.where(varying, 1.0, 1e-12)
     if alike:
         units["common"] = np.where(varying, sizes / sizes.max(), 1e-12)
-    return {name: Representation.of(x, unit, random) for name, unit in units.items()}
+    return {name: Representation.of(x, unit, random, weights) for name, unit in units.items()}

@@ -11,22 +11,26 @@ PRIOR = 0.04
 _LEAST = 1e-12
 
 
-def offsets_for_shares(scores: Floats, shares: Floats, iterations: int = 50) -> Floats:
+def offsets_for_shares(scores: Floats, shares: Floats, weights: Floats | None = None, iterations: int = 50) -> Floats:
     """What to add to the scores (n, C) of each class, (C,), so that the mean of their softmax is `shares`."""
     likelihood, offsets = np.exp(scores - scores.max(1, keepdims=True)), np.zeros(scores.shape[1])
     for _ in range(iterations):
         posterior = likelihood * np.exp(offsets)
         posterior /= np.maximum(posterior.sum(1, keepdims=True), _LEAST)
-        change = np.log(shares + _LEAST) - np.log(posterior.mean(0) + _LEAST)
+        change = np.log(shares + _LEAST) - np.log(_mean(posterior, weights) + _LEAST)
         offsets = offsets + (change - change.mean())
         if np.abs(change).max() < 1e-4:
             break
     return offsets
 
 
-def posterior_with_shares(scores: Floats, shares: Floats) -> Floats:
+def _mean(values: Floats, weights: Floats | None) -> Floats:
+    return np.asarray(values.mean(0) if weights is None else weights @ values / weights.sum())
+
+
+def posterior_with_shares(scores: Floats, shares: Floats, weights: Floats | None = None) -> Floats:
     """Class probabilities (n, C) whose mean is `shares`."""
-    return softmax(scores + offsets_for_shares(scores, shares))
+    return softmax(scores + offsets_for_shares(scores, shares, weights))
 
 
 def softmax(scores: Floats) -> Floats:
@@ -34,19 +38,21 @@ def softmax(scores: Floats) -> Floats:
     return np.asarray(exponentials / exponentials.sum(1, keepdims=True))
 
 
-def likeliest_shares(scores: Floats, prior: float = PRIOR) -> Floats:
+def likeliest_shares(scores: Floats, prior: float = PRIOR, weights: Floats | None = None) -> Floats:
     """The shares of highest likelihood of rows with scores (n, C), by EM.
 
     As if `prior` times as many rows again, one at least of each class, were known to be of equally frequent classes: a
     class that has a label exists, however few rows look like it.
     """
     likelihood = np.exp(scores - scores.max(1, keepdims=True))
-    n, classes = likelihood.shape
+    classes = likelihood.shape[1]
+    w = np.ones(len(likelihood)) if weights is None else weights
+    n = w.sum()
     prior_rows, shares = max(1.0, prior * n / classes), np.full(classes, 1.0 / classes)
     for _ in range(ITERATIONS):
         posterior = likelihood * shares
         posterior /= posterior.sum(1, keepdims=True)
-        new = (posterior.sum(0) + prior_rows) / (n + prior_rows * classes)
+        new = ((posterior.sum(0) if weights is None else w @ posterior) + prior_rows) / (n + prior_rows * classes)
         if np.abs(new - shares).max() < 1e-6:
             return np.asarray(new)
         shares = new

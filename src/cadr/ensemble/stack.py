@@ -39,12 +39,18 @@ class Weights:
         return np.asarray(np.tensordot(self.learners, scores, 1) + self.offsets)
 
 
-def draw_weights(held_out: Floats, labels: Rows, random: np.random.Generator, draws: int = DRAWS) -> list[Weights]:
-    """Stacks of the learners' held-out scores (M, n, C) of labelled rows, one for each draw."""
+def draw_weights(
+    held_out: Floats, labels: Rows, random: np.random.Generator, draws: int = DRAWS, rows: Floats | None = None
+) -> list[Weights]:
+    """Stacks of the learners' held-out scores (M, n, C) of labelled rows, one for each draw.
+
+    `rows` (n,) is for how many rows each one counts: the sum of so many exponential weights is a gamma variable.
+    """
     learners = len(held_out)
     found = []
     for _ in range(draws):
-        weights = _balanced(labels, random.exponential(size=len(labels)), held_out.shape[2])
+        drawn = random.exponential(size=len(labels)) if rows is None else random.standard_gamma(rows)
+        weights = _balanced(labels, drawn, held_out.shape[2], rows)
         part = np.flatnonzero(random.random(learners) < CHANCE)
         if len(part) == 0:
             part = random.integers(learners, size=1)
@@ -55,11 +61,14 @@ def draw_weights(held_out: Floats, labels: Rows, random: np.random.Generator, dr
     return found
 
 
-def draw_shares(draws: list[Weights], scores: Floats, random: np.random.Generator) -> Floats:
+def draw_shares(
+    draws: list[Weights], scores: Floats, random: np.random.Generator, rows: Floats | None = None
+) -> Floats:
     """The unlabelled rows' class shares as each draw sees them, (B, C), from the learners' scores (M, n, C)."""
     if scores.shape[1] > SHARE_ROWS:
-        scores = scores[:, random.choice(scores.shape[1], SHARE_ROWS, replace=False)]
-    return np.stack([likeliest_shares(one.scores(scores)) for one in draws])
+        some = random.choice(scores.shape[1], SHARE_ROWS, replace=False)
+        scores, rows = scores[:, some], None if rows is None else rows[some]
+    return np.stack([likeliest_shares(one.scores(scores), weights=rows) for one in draws])
 
 
 def mean_probabilities(draws: Sequence[Weights], scores: Floats) -> Floats:
@@ -92,12 +101,13 @@ def fit_weights(held_out: Floats, labels: Rows, weights: Floats) -> Weights:
     return Weights(np.exp(best[:learners]) / learners * sharpness, best[learners:])
 
 
-def _balanced(labels: Rows, drawn: Floats, num_classes: int) -> Floats:
+def _balanced(labels: Rows, drawn: Floats, num_classes: int, rows: Floats | None = None) -> Floats:
     """Drawn weights with which all classes count alike, adding up to the rows of equal weight that tell as much."""
-    counts = np.bincount(labels, minlength=num_classes)
-    even = 1.0 / np.maximum(counts, 1)[labels]
-    effective = even.sum() ** 2 / (even**2).sum()
-    weights = drawn / np.bincount(labels, drawn, minlength=num_classes)[labels]
+    counts = np.bincount(labels, rows, minlength=num_classes)
+    even = 1.0 / np.maximum(counts, 1 if rows is None else 1e-12)[labels]
+    each = np.ones(len(labels)) if rows is None else rows
+    effective = (each * even).sum() ** 2 / (each * even**2).sum()
+    weights = drawn / np.maximum(np.bincount(labels, drawn, minlength=num_classes), 1e-300)[labels]
     return np.asarray(weights / weights.sum() * effective)
 
 

@@ -192,18 +192,26 @@ def class_shares(
 
 
 def bootstrap_shares(
-    labelled: Floats, labels: Labels, unlabelled: Floats, draws: int, random: np.random.Generator
+    labelled: Floats,
+    labels: Labels,
+    unlabelled: Floats,
+    draws: int,
+    random: np.random.Generator,
+    weights: Floats | None = None,
+    others: Floats | None = None,
 ) -> Floats:
     """Bayesian bootstrap of the share, (draws, C): every row gets an exponential weight; the classifier stays as it is.
+
+    A row that counts for k rows gets the sum of k of them, a gamma variable.
 
     Labelled rows are normalised within their class, because how many labels a class has is no accident of sampling
     here, it is the bias itself.
     """
-    w = random.standard_exponential((len(labels), draws))
+    w = _bootstrap_weights(len(labels), draws, random, weights)
     for c in np.unique(labels):
         rows = labels == c
-        w[rows] *= rows.sum() / w[rows].sum(0)
-    v = random.standard_exponential((len(unlabelled), draws))
+        w[rows] *= (rows.sum() if weights is None else weights[rows].sum()) / w[rows].sum(0)
+    v = _bootstrap_weights(len(unlabelled), draws, random, others)
     raw = label_shift(unlabelled, labelled.T @ w / w.sum(0), v, tolerance=1e-5)
     recalibrated = np.empty_like(raw)
     for b in range(draws):
@@ -213,7 +221,13 @@ def bootstrap_shares(
     return _mean(raw, recalibrated).T
 
 
-def standard_deviation(shares: Shares, draws: Floats, counts: Labels) -> Floats:
+def _bootstrap_weights(n: int, draws: int, random: np.random.Generator, weights: Floats | None) -> Floats:
+    if weights is None:
+        return random.standard_exponential((n, draws))
+    return np.maximum(random.standard_gamma(weights[:, None], (n, draws)), TINY)
+
+
+def standard_deviation(shares: Shares, draws: Floats, counts: Labels | Floats) -> Floats:
     """√(3·sd_boot² + 2·(raw − recalibrated)²)·√(1 + 5/n_c), (C,)."""
     gap = shares.raw - shares.recalibrated
     variance = RESAMPLED * draws.var(0, ddof=1) + APART * gap**2

@@ -47,6 +47,7 @@ class AroundEstimator:
             seed,
             shares=shares,
             estimator=learner,
+            weights=pool.weights,
         )
         self._labels = pool.labels[pool.labels != MISSING]
 

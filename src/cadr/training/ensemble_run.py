@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from cadr.config import Config
-from cadr.data.pool import MISSING
+from cadr.data.pool import MISSING, unlabelled
 from cadr.data.sources.columns import Column
 from cadr.ensemble.module import EnsembleModule
 from cadr.errors import CheckpointError
@@ -78,10 +78,18 @@ class SavedEnsemble:
             raise CheckpointError(f"The checkpoint in {run} is of no ensemble for these data; train the run again.")
         return SavedEnsemble(module, labelled, held_out)
 
-    def judged(self, labels: NDArray[np.int64], num_classes: int) -> Record:
-        """Accuracy, recalls and confusion of the labelled rows, each predicted by a fit to others."""
+    def judged(self, labels: NDArray[np.int64], num_classes: int, weights: NDArray[np.float64] | None = None) -> Record:
+        """Accuracy, recalls and confusion of the labelled rows, each predicted by a fit to others.
+
+        `weights` are those of all rows; accuracy and recalls count by them.
+        """
         truth, guess = torch.from_numpy(labels[self.labelled]), torch.from_numpy(self.held_out.argmax(1))
-        return scores(confusion(truth, guess, num_classes))
+        counts = confusion(truth, guess, num_classes)
+        if weights is None:
+            return scores(counts)
+        weighted = torch.zeros(num_classes, num_classes, dtype=torch.float64)
+        weighted.index_put_((truth, guess), torch.from_numpy(weights[self.labelled]), accumulate=True)
+        return scores(weighted) | {"confusion": counts.tolist()}
 
 
 def trained_model(config: Config, model: nn.Module, tensors: dict[str, Tensor], run: Path | str) -> nn.Module:
@@ -140,6 +148,7 @@ class EnsembleRun:
             config.training.seed,
             config.algorithm.members,
             self._shares(),
+            weights=None if pool.weights is None else pool.weights[rows],
         )
         ensemble = yield from self._fit(work)
         labelled = rows[pool.labels[rows] != MISSING]
@@ -194,13 +203,14 @@ class EnsembleRun:
     def _fitted_record(self, ensemble: FittedEnsemble) -> Record:
         """What was found: how much each member counts, and the class shares."""
         pool = self.prepared.pool
-        counts = pool.counts.astype(np.float64)
-        of_all = counts + ensemble.shares * pool.num_unlabelled
+        counts = pool.weighted_counts
+        of_all = counts + ensemble.shares * pool.total(unlabelled(pool))
         labels = pool.labels[pool.labels != MISSING]
 
         def weighted(held_out: NDArray[np.float64]) -> float:
             """Accuracy where a label stands for as many rows as its class has to a label."""
-            weights = (of_all / np.maximum(counts, 1))[labels]
+            weights = (of_all / np.maximum(counts, 1e-12))[labels]
+            weights = weights if pool.weights is None else weights * pool.weights[pool.labels != MISSING]
             return round(100 * float(weights @ (held_out.argmax(1) == labels) / weights.sum()), 4)
 
         return {
@@ -218,7 +228,7 @@ class EnsembleRun:
     def _evaluation(self, fitted: SavedEnsemble) -> Record:
         on, pool = self.prepared.judged_on, self.prepared.pool
         if on == CROSS_FITTED:
-            found = fitted.judged(pool.labels, pool.num_classes)
+            found = fitted.judged(pool.labels, pool.num_classes, pool.weights)
         else:
             found = scores(evaluate(fitted.module, self.inputs, half=False))
         return {"kind": "evaluation", "step": 100, "on": on, **found, "timing": self._timing()}
@@ -248,7 +258,9 @@ class EnsembleRun:
         """The stack has been fitted to labels that its members did not see: all there is to do is to say how well."""
         pool = self.prepared.pool
         labels = torch.from_numpy(pool.labels[fitted.labelled])
-        counts = torch.from_numpy(pool.counts).double()
-        weights = (1.0 / counts.clamp(min=1.0))[labels]
+        counts = torch.from_numpy(pool.weighted_counts)
+        weights = (1.0 / counts.clamp(min=1e-12))[labels]
+        if pool.weights is not None:
+            weights *= torch.from_numpy(pool.weights[fitted.labelled])
         error = 100.0 * calibration_error(torch.from_numpy(fitted.held_out), labels, weights)
         return Calibration(1.0, (0.0,) * pool.num_classes, 0.0, error, error, len(labels))

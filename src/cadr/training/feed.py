@@ -24,6 +24,7 @@ from cadr.errors import DataError
 from cadr.models import normalised
 from cadr.utils import random_numbers
 
+_COPIES, _FEWEST = 64, 8  # of a row with a weight that is no whole number, in the mean and at least, in one pass
 _WEAK_LABELLED, _WEAK, _STRONG, PROBE, _METHOD, _MORE = range(6)  # streams of random numbers
 
 
@@ -59,9 +60,13 @@ class Inputs:
         centre = scale = None
         examples = _tensor(pool.examples, device)
         if pool.kind == "features":
-            scale, centre = _scale_and_centre(examples[_tensor(stream, device)], examples[_tensor(labelled, device)])
+            weights = None if pool.weights is None else _tensor(pool.weights[stream], device)
+            rows, known = examples[_tensor(stream, device)], examples[_tensor(labelled, device)]
+            scale, centre = _scale_and_centre(rows, known, weights)
             examples = (examples - centre) / scale
             test = None if test is None else (test - centre) / scale
+        if pool.weights is not None:
+            labelled, stream = _repeated(labelled, pool.weights), _repeated(stream, pool.weights)
         return Inputs(
             examples=examples,
             labels=_tensor(pool.labels, device),
@@ -71,7 +76,9 @@ class Inputs:
             test_examples=test,
             test_labels=None if pool.test_labels is None else _tensor(pool.test_labels, device),
             num_classes=pool.num_classes,
-            counts=torch.tensor(pool.counts.tolist(), dtype=torch.float32),
+            counts=torch.tensor(
+                np.bincount(pool.labels[labelled], minlength=pool.num_classes).tolist(), dtype=torch.float32
+            ),
             centre=centre,
             scale=scale,
         )
@@ -194,7 +201,19 @@ def _stacked(examples: Tensor, views: list[Tensor]) -> Tensor:
     return torch.cat(views) if len(views) > 1 else views[0] if views else examples[:0]
 
 
-def _scale_and_centre(rows: Tensor, labelled: Tensor) -> tuple[Tensor, Tensor]:
+def _repeated(rows: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Rows as often as they come up in one pass: as their weights say, or in proportion, if these are no whole numbers.
+
+    So every method heeds weights, whatever its losses. Multiples are rounded so that their sum is not.
+    """
+    wanted = weights[rows]
+    if (wanted != np.rint(wanted)).any():
+        wanted = wanted * min(_COPIES / wanted.mean(), _FEWEST / wanted.min())
+    edges = np.rint(np.cumsum(wanted)).astype(np.int64)
+    return np.repeat(rows, np.diff(edges, prepend=0))
+
+
+def _scale_and_centre(rows: Tensor, labelled: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Standard deviation and mean of each feature of the stream.
 
     A word that one row of n has would lie √n standard deviations from the mean, and the network would know the row by
@@ -203,7 +222,12 @@ def _scale_and_centre(rows: Tensor, labelled: Tensor) -> tuple[Tensor, Tensor]:
     What never changes has taught the network nothing, and its weights are still those of chance: should it change when
     the network is used, it must not count, and is divided by so much that it does not.
     """
-    scale, centre = torch.std_mean(rows, dim=0, correction=0)
+    if weights is None:
+        scale, centre = torch.std_mean(rows, dim=0, correction=0)
+    else:
+        w = (weights / weights.sum()).unsqueeze(1)
+        mean = (w * rows).sum(0)
+        scale, centre = (w * (rows - mean) ** 2).sum(0).sqrt().to(rows.dtype), mean.to(rows.dtype)
     two_valued = ((rows == 0) | (rows == 1)).all(0)
     scale = torch.where(two_valued, scale.clamp(min=RARE), scale)
     constant = (rows == rows[0]).all(0) & (labelled == rows[0]).all(0)
