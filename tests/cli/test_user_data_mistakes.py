@@ -189,8 +189,13 @@ PREDICTIONS = {
     "images for a model of tables": (lambda f: write_images(f / "photos", 2) is None or f / "photos", "is a folder"),
     "nothing there": (lambda f: f / "none.csv", "is neither a file or folder nor a benchmark"),
     "a file of another kind": (
-        lambda f: (f / "new.txt").write_text("x") and f / "new.txt",
+        lambda f: (f / "new.docx").write_text("x") and f / "new.docx",
         "expected a folder, a picture, or a",
+    ),
+    "a text, of a table": (
+        lambda f: (f / "new.txt").write_text("x") and f / "new.txt",
+        "is a text, but the model was trained on a table of 3 features; give data like those, or a model trained on "
+        "texts",
     ),
 }
 

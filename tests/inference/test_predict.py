@@ -190,9 +190,12 @@ def test_an_uncalibrated_run_says_so(tmp_path, capsys):
     steps = ["--steps", "4", "--batch", "4", "--ratio", "1", "--evaluations", "1", "--validation", "0"]
     assert main(["train", str(tmp_path / "mine.npz"), *steps, "--out", str(tmp_path / "run")]) == 0
     assert main(["predict", str(tmp_path / "run"), str(tmp_path / "mine.npz"), "--out", str(tmp_path / "p.csv")]) == 0
-    assert "to calibrate them takes a finished run that held out labels" in capsys.readouterr().out
+    assert (
+        "The probabilities are not calibrated: that takes a finished run with held-out labels."
+        in capsys.readouterr().out
+    )
     assert main(["report", str(tmp_path / "run"), "--out", str(tmp_path / "report.html")]) == 0
-    assert "to calibrate them takes a finished run that held out labels" in (
+    assert "The probabilities are not calibrated: that takes a finished run with held-out labels." in (
         tmp_path / "report.html"
     ).read_text().replace("&#39;", "'")
 
@@ -202,7 +205,7 @@ def test_labels_that_are_too_few_to_calibrate_on_are_said(trees, tmp_path, capsy
     data = write_csv(tmp_path / "new.csv", COLUMNS, x.tolist())
     assert main(["predict", str(trees), str(data), "--out", str(tmp_path / "p.csv")]) == 0
     examples = json.loads((trees / "calibration.json").read_text())["examples"]
-    words = f"the {examples} labels held out asks for a change"
+    words = f"{examples} held-out labels cannot show whether the model is overconfident"
     assert words in capsys.readouterr().out
     assert main(["report", str(trees), "--out", str(tmp_path / "report.html")]) == 0
     assert words in (tmp_path / "report.html").read_text()

@@ -33,7 +33,7 @@ class Stumbling(nn.Module):
 
 def settings(lr: float = 0.1, **training):
     config = dataclasses.replace(tiny.config(**training), algorithm=FixMatch())
-    return dataclasses.replace(config, optimiser=SGD(lr=lr))
+    return dataclasses.replace(config, optimiser=SGD(lr=lr, ema=0.9))
 
 
 def rates(folder) -> dict[int, float]:

@@ -83,7 +83,9 @@ def test_a_folder_from_before_contents_were_looked_at_goes_on(tmp_path):
     for name in (checkpoint.CURRENT, checkpoint.PREVIOUS):
         path = out / name / "manifest.json"
         manifest = json.loads(path.read_text())
-        del manifest["facts"]["contents"], manifest["sha256"]
+        for later in ("contents", "rate_share"):
+            del manifest["facts"][later]
+        del manifest["sha256"]
         path.write_text(json.dumps({**manifest, "sha256": checkpoint._digest(manifest)}))
     assert checkpoint.load(out / checkpoint.CURRENT)[1].keys() == {"data", "watch", "before", "logged"}
     evaluate_run(out, pool=tiny.pool(), device="cpu")

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cadr.ensemble.learners import Fitted, Floats, Matrix
-
-if TYPE_CHECKING:
-    from sklearn.ensemble import RandomForestClassifier
+from cadr.ensemble.learners import FITTING, Fitted, Floats, Matrix
+from cadr.utils.optional_imports import optional_import
 
 FLOOR = 1 / 300  # of a probability: no tree in a few hundred saw the class
 LEAST = 0.5  # of a target: less is no label for a tree, which takes one
@@ -30,9 +28,10 @@ class Forest:
     unlabelled_weight = None
 
     def fit(self, x: Matrix, targets: Floats, weights: Floats, start: Fitted | None = None) -> ForestScores:
-        from sklearn.ensemble import RandomForestClassifier  # here, as a network trains without it
-
-        forest = RandomForestClassifier(self.trees, min_samples_leaf=self.leaf, random_state=self.seed, n_jobs=1)
+        sklearn = optional_import("sklearn.ensemble", FITTING)
+        forest = sklearn.RandomForestClassifier(
+            self.trees, min_samples_leaf=self.leaf, random_state=self.seed, n_jobs=1
+        )
         forest.fit(x, targets.argmax(1), weights)
         return ForestScores.of(forest, targets.shape[1])
 
@@ -50,7 +49,7 @@ class ForestScores:
     depth: int
 
     @staticmethod
-    def of(forest: RandomForestClassifier, num_classes: int) -> ForestScores:
+    def of(forest: Any, num_classes: int) -> ForestScores:
         trees = [one.tree_ for one in forest.estimators_]
         sizes = np.array([tree.node_count for tree in trees])
         roots = np.concatenate([[0], np.cumsum(sizes)[:-1]])
@@ -100,9 +99,6 @@ class ForestModule(nn.Module):
         super().__init__()
         for name, array in arrays.items():
             self.register_buffer(name, array)
-        nodes = torch.cat([self.left, self.right, self.roots.flatten()])
-        if len(nodes) and not (int(nodes.min()) >= 0 and int(nodes.max()) < len(self.value)):
-            raise ValueError("a forest's branch leads to no node")
 
     def forward(self, x: Tensor) -> Tensor:
         node = self.roots.expand(x.shape[0], -1)  # (n, trees)

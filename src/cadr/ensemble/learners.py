@@ -12,6 +12,8 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 Matrix = NDArray[np.float32]
 
+FITTING = "the ensemble of simple learners"  # what scipy and scikit-learn are needed for: networks train without
+
 
 class Fitted(Protocol):
     """A fitted learner."""

@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from cadr.ensemble.learners import Fitted, Floats, Matrix
+from cadr.ensemble.learners import FITTING, Fitted, Floats, Matrix
+from cadr.utils.optional_imports import optional_import
 
 FIRST_ITERATIONS, ITERATIONS = 100, 25  # of L-BFGS, from nothing and from the fit before
 
@@ -41,13 +42,12 @@ class Logistic:
             penalty = 0.5 * self.ridge * float((kernel[:-1] ** 2).sum(dtype=np.float64))
             return value + penalty, gradient.astype(np.float64).ravel()
 
-        from scipy.optimize import minimize  # here, as a network trains without it
-
         begin = np.zeros(rows.shape[1] * classes)
         if isinstance(start, LinearScores):
             begin = np.vstack([start.kernel, start.bias]).ravel()
         steps = FIRST_ITERATIONS if start is None else ITERATIONS
-        found = minimize(objective, begin, jac=True, method="L-BFGS-B", options={"maxiter": steps}).x
+        optimize = optional_import("scipy.optimize", FITTING)
+        found = optimize.minimize(objective, begin, jac=True, method="L-BFGS-B", options={"maxiter": steps}).x
         found = found.reshape(-1, classes)
         return LinearScores(found[:-1], found[-1])
 

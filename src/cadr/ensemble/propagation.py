@@ -7,16 +7,14 @@ class has the same mass in Y however many labels it has. A row that was not ther
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cadr.ensemble.learners import Floats, Matrix, Rows, class_weights, one_hot
-
-if TYPE_CHECKING:
-    from scipy import sparse
+from cadr.ensemble.learners import FITTING, Floats, Matrix, Rows, class_weights, one_hot
+from cadr.utils.optional_imports import optional_import
 
 ITERATIONS = 50
 FLOOR = 1e-3  # of the mean mass of a class, which every row has of it
@@ -28,18 +26,17 @@ class Graph:
     """Rows on the unit sphere, and how near each is to its neighbours."""
 
     points: Matrix  # (n, d), of length 1
-    adjacency: sparse.csr_matrix
+    adjacency: Any  # SciPy's sparse matrix, (n, n)
     neighbours: int
 
     @staticmethod
     def of(x: Matrix, neighbours: int) -> Graph:
-        from scipy import sparse  # here, as a network trains without them
-        from sklearn.neighbors import NearestNeighbors
-
+        sparse = optional_import("scipy.sparse", FITTING)
+        sklearn = optional_import("sklearn.neighbors", FITTING)
         points = on_sphere(x)
         neighbours = min(neighbours, len(x) - 1)
         with np.errstate(invalid="ignore"):
-            distance, index = NearestNeighbors(n_neighbors=neighbours + 1).fit(points).kneighbors(points)
+            distance, index = sklearn.NearestNeighbors(n_neighbors=neighbours + 1).fit(points).kneighbors(points)
         distance, index = distance[:, 1:].astype(np.float64), index[:, 1:]
         weight = np.exp(-(distance**2) / np.maximum(distance[:, -1:] ** 2, 1e-12))
         rows = np.repeat(np.arange(len(x)), neighbours)

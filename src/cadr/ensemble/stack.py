@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize, minimize_scalar
 
 from cadr.ensemble.imputation import log_softmax
-from cadr.ensemble.learners import Floats, Rows, one_hot
+from cadr.ensemble.learners import FITTING, Floats, Rows, one_hot
 from cadr.ensemble.shares import likeliest_shares, softmax
+from cadr.utils.optional_imports import optional_import
 
 DRAWS = 20
 CHANCE = 0.6  # of a learner to be in a draw
@@ -97,7 +97,9 @@ def fit_weights(held_out: Floats, labels: Rows, weights: Floats) -> Weights:
         by_logs, by_offsets = by_share * share + _WEIGHT_PRECISION * logs, error.sum(0) + _OFFSET_PRECISION * offsets
         return value, np.concatenate([by_logs, by_offsets])
 
-    best = minimize(objective, np.zeros(learners + classes), jac=True, method="L-BFGS-B", options={"maxiter": 200}).x
+    optimize = optional_import("scipy.optimize", FITTING)
+    start = np.zeros(learners + classes)
+    best = optimize.minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 200}).x
     return Weights(np.exp(best[:learners]) / learners * sharpness, best[learners:])
 
 
@@ -119,4 +121,6 @@ def _sharpness(scores: Floats, labels: Rows, weights: Floats) -> float:
         fitted = float((weights * log_softmax(np.exp(log) * scores)[rows, labels]).sum())
         return 0.5 * _SHARPNESS_PRECISION * log**2 - fitted
 
-    return float(np.exp(minimize_scalar(objective, bounds=(-2.5, 1.5), method="bounded", options={"xatol": 0.02}).x))
+    optimize = optional_import("scipy.optimize", FITTING)
+    best = optimize.minimize_scalar(objective, bounds=(-2.5, 1.5), method="bounded", options={"xatol": 0.02})
+    return float(np.exp(best.x))

@@ -75,14 +75,15 @@ class Wanted:
                 + ("; train with --image-size to allow for other sizes" if self.kind == "image" else "")
             )
 
-    def other_kind(self, found: str) -> PredictionDataError:
+    def other_kind(self, found: str, other: str | None = None) -> PredictionDataError:
         """Images were found where features are wanted, or the other way round; no size would help."""
         if self.raw is not None:
-            trained, other = f"{self.raw}, by their vectors", "such data"
+            trained, other = f"{self.raw}, by their vectors", other or "such data"
         elif self.kind == "image":
-            trained, other = in_words(self.shape), "features"
+            trained, other = in_words(self.shape), other or "features"
         else:
-            trained, other = f"{'an array' if self.columns is None else 'a table'} of {in_words(self.shape)}", "images"
+            table = "an array" if self.columns is None else "a table"
+            trained, other = f"{table} of {in_words(self.shape)}", other or "images"
         return PredictionDataError(
             f"{found}, but the model was trained on {trained}; give data like those, or a model trained on {other}"
         )

@@ -35,6 +35,8 @@ def open_pool(path: Path, options: Options) -> Pool:
 
 
 def open_blocks(path: Path, wanted: Wanted, labels: Path | None) -> Blocks:
+    if wanted.raw != "texts":
+        raise wanted.other_kind(f"{shown(path)} is {NAME if path.is_dir() else 'a text'}", "texts")
     if path.is_dir():
         files, names, called = named_files(path, wanted, labels, TEXTS)
     else:
