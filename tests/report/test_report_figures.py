@@ -221,3 +221,21 @@ def test_reliability_counts_what_is_right_at_each_confidence():
     by_hand = (1 * 0.05 + 1 * 0.45 + 3 * abs(0.97 - 2 / 3)) / 5
     assert calibration_error(bins) == pytest.approx(by_hand)
     assert math.isclose(sum(b.size for b in bins), 5)
+
+
+def test_intervals_are_a_band_about_the_curve_and_said_in_words():
+    band = [(10.0, 20.0, 40.0), (30.0, 25.0, 35.0)]
+    series = [Series("run", 2, [(10.0, 30.0), (30.0, 30.0)], band)]
+    extent = extent_of(series, low=0.0)
+    assert extent.high >= 40.0
+    figure = parsed(lines("Shares", series, extent._replace(high=50.0), " %"))
+    (drawn,) = [path for path in figure.iter() if path.get("class") == "band"]
+    points = [tuple(map(float, point.split())) for point in drawn.get("d")[1:-1].split("L")]
+    assert len(points) == 4
+    (x0, low0), (x1, low1), (x2, high1), (x3, high0) = points
+    assert (x0, x1) == (x3, x2)
+    assert x0 < x1
+    assert high0 < high1 < low1 < low0  # downwards on the page
+    line = next(path for path in figure.iter() if path.get("class") == "line").get("d")
+    assert min(high0, high1) < float(line.split()[-1]) < max(low0, low1)
+    assert "its last interval from 25 to 35 %" in described(figure)

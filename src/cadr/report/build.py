@@ -28,6 +28,7 @@ from cadr.report.sections import (
     by_class,
     calibration_cautions,
     ensembles,
+    estimated_shares,
     learning,
     mistakes,
     name_of,
@@ -150,6 +151,7 @@ def _content(
         {"anchor": "learning", "name": "Accuracy", "figures": learning(runs, classes)},
         {"anchor": "pseudo-labels", "name": "Pseudo-labels", "figures": pseudo_labels(known, classes)},
         {"anchor": "beliefs", "name": "Thresholds and P̂", "figures": beliefs(runs, classes)},
+        {"anchor": "shares", "name": "Class shares", "figures": estimated_shares(runs, classes)},
         {"anchor": "mistakes", "name": "Mistakes", "figures": mistakes(runs, classes, looks)},
     ]
     body = [section for section in body if section["figures"]]

@@ -109,11 +109,12 @@ def _powers(low: float, high: float) -> list[float]:
 
 
 class Series(NamedTuple):
-    """A curve; None where there is no value. `style` picks colour and dashes."""
+    """A curve; None where there is no value. `style` picks colour and dashes, `band` are intervals about its points."""
 
     name: str
     style: int
     points: Sequence[tuple[float, float | None]]
+    band: Sequence[tuple[float, float, float]] = ()  # step, lower and upper end
 
     @property
     def last(self) -> float | None:
@@ -154,6 +155,7 @@ def lines(
 def extent_of(series: Sequence[Series], low: float | None = None, high: float | None = None) -> Extent:
     """Axes that hold all the points; ends that are not given follow the data, with a little air."""
     points = [p for s in series for p in s.points]
+    points += [(step, end) for s in series for step, *ends in s.band for end in ends]
     values = [value for _, value in points if value is not None] or [0.0, 1.0]
     air = 0.05 * ((max(values) - min(values)) or abs(max(values)) or 1.0)
     return Extent(
@@ -185,7 +187,12 @@ def _curve(series: Series, x: Scale, y: Scale, unit: str) -> Markup:
             path.append(f"{'M' if broken else 'L'}{x(step):.1f} {y(value):.1f}")
         broken = value is None
     known = [(step, value) for step, value in series.points if value is not None]
-    parts = [tag("path", tag("title", f"{series.name}: {_course(series, unit)}"), d=" ".join(path), class_="line")]
+    parts = []
+    if series.band:
+        there = [f"{x(step):.1f} {y(low):.1f}" for step, low, _ in series.band]
+        back = [f"{x(step):.1f} {y(high):.1f}" for step, _, high in reversed(series.band)]
+        parts.append(tag("path", d=f"M{'L'.join([*there, *back])}Z", class_="band"))
+    parts += [tag("path", tag("title", f"{series.name}: {_course(series, unit)}"), d=" ".join(path), class_="line")]
     if known:
         step, value = known[-1]
         parts.append(tag("circle", cx=x(step), cy=y(value), r=2.5, class_="end"))
@@ -197,7 +204,10 @@ def _course(series: Series, unit: str) -> str:
     if not known:
         return "no values"
     first, last, least, most = (f"{round(value, 4):.3g}" for value in (known[0], known[-1], min(known), max(known)))
-    return f"from {first} to {last}{unit}, between {least} and {most}{unit}"
+    said = f"from {first} to {last}{unit}, between {least} and {most}{unit}"
+    if series.band:
+        said += ", its last interval from {:.3g} to {:.3g}".format(*series.band[-1][1:]) + unit
+    return said
 
 
 def matrix(title: str, names: Sequence[str], counts: Sequence[Sequence[int]]) -> Markup:

@@ -25,7 +25,7 @@ from cadr.report.charts import (
 )
 from cadr.report.model_outputs import Look
 from cadr.report.names import fit
-from cadr.report.runs import ReportedRun
+from cadr.report.runs import STYLES, ReportedRun
 from cadr.training.record import Record
 from cadr.utils.text import percent
 
@@ -156,6 +156,31 @@ def beliefs(runs: Sequence[ReportedRun], classes: Classes) -> list[Figure]:
     ]  # fmt: skip
 
 
+def estimated_shares(runs: Sequence[ReportedRun], classes: Classes) -> list[Figure]:
+    """What runs with `--target-prior estimated` took the classes' shares for, and what they are where that is known."""
+    told = [run for run in runs if run.of("shares")]
+    if not told:
+        return []
+    known = next((record for run in told for record in run.of("shares")[-1:] if "truth" in record), None)
+    curves = {c: [_with_band(run, c) for run in told] for c in classes.shown}
+    keys = [*run_keys(told)]
+    if known is not None:
+        steps = [record["step"] for run in told for record in run.of("shares")]
+        for c, group in curves.items():
+            group.append(Series("truth", STYLES, [(step, known["truth"][c]) for step in (min(steps), max(steps))]))
+        keys = [*(keys or [Key(f"line s{told[0].style}", "estimated")]), Key(f"line s{STYLES}", "the truth")]
+    caption = (
+        "Of the unlabelled rows, by maximum likelihood under label shift on the neighbours' predictions. Bands are "
+        "90 % intervals: training aims at the shares nearest to equal ones that they allow."
+    )
+    return [_of_classes(classes, curves, "Estimated share of every class, %", caption, (0.0, None), " %", keys)]
+
+
+def _with_band(run: ReportedRun, c: int) -> Series:
+    band = [(record["step"], record["low"][c], record["high"][c]) for record in run.of("shares")]
+    return run.series("shares", _entry("share", c, 1.0))._replace(band=band)
+
+
 def ensembles(runs: Sequence[ReportedRun]) -> list[Figure]:
     """What an ensemble is made of."""
     found = [(run, record) for run in runs for record in run.of("fitted")]
@@ -251,8 +276,16 @@ def _panels(
     runs: Sequence[ReportedRun], classes: Classes, kind: str, field: str, title: str, caption: str,
     ends: tuple[float | None, float | None], scale: float = 1.0, unit: str = " %",
 ) -> Figure:  # fmt: skip
-    """One small chart per class with all the runs in it, on the same axes."""
+    """One small chart per class with all the runs in it."""
     curves = {c: [run.series(kind, _entry(field, c, scale)) for run in runs] for c in classes.shown}
+    return _of_classes(classes, curves, title, caption, ends, unit, run_keys(runs))
+
+
+def _of_classes(
+    classes: Classes, curves: dict[int, list[Series]], title: str, caption: str,
+    ends: tuple[float | None, float | None], unit: str, keys: Sequence[Key],
+) -> Figure:  # fmt: skip
+    """One small chart per class, all on the same axes."""
     extent = extent_of([s for group in curves.values() for s in group], *ends)
     plain = title.removesuffix(", %")
     short = dict(zip(curves, classes.labels(list(curves)), strict=True))
@@ -265,7 +298,7 @@ def _panels(
     if len(classes.names) > PANELS:
         caption += f" Shown are the {PANELS} classes {classes.by}, of {len(classes.names)}."
     now, later = (drawings, []) if len(drawings) <= OPEN else (drawings[:OPEN_PANELS], drawings[OPEN_PANELS:])
-    return Figure(title, caption, now, True, run_keys(runs), later, f"{len(later)} more classes")
+    return Figure(title, caption, now, True, keys, later, f"{len(later)} more classes")
 
 
 def _entry(field: str, c: int, scale: float) -> Callable[[Record], float | None]:

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from cadr.config import Config
+from cadr.data.pool import MISSING
 from cadr.errors import ConfigError
 from cadr.estimate.label_shift import Floats, Labels
 from cadr.estimate.label_swap import around
@@ -73,8 +74,17 @@ class ShareEstimates(Phase):
                 "high": listed(100.0 * torch.from_numpy(found.interval[:, 1])),
                 "doubly_robust": listed(100.0 * torch.from_numpy(found.doubly_robust)),
                 "target": listed(100.0 * torch.from_numpy(told)),
+                **self._truth(),
             }
         ]
+
+    def _truth(self) -> Record:
+        """The classes' shares among the unlabelled rows, where a protocol took their labels away."""
+        inputs = self.inputs
+        truth = inputs.truth[inputs.stream[inputs.labels[inputs.stream] == MISSING]]
+        if (truth == MISSING).any():
+            return {}
+        return {"truth": listed(100.0 * torch.bincount(truth, minlength=inputs.num_classes).double() / len(truth))}
 
     @torch.no_grad()
     def _around(self, step: Step, labels: Labels) -> tuple[Floats, Labels, Floats]:
