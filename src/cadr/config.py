@@ -95,6 +95,10 @@ class Training:
         "auto", "what torch.compile takes: none, losses, or all (the network too); auto is all where that pays"
     )
 
+    batch_norm: str = option(
+        "global", "of several ranks: global (statistics of all rows, as of one process) or rank (of each rank's own)"
+    )
+
     def __post_init__(self) -> None:
         check_numbers(self, steps=STEPS, pretrain=STEPS, batch=ROWS, ratio=ROWS, seed=SEED)
         for name in ("steps", "batch", "ratio", "evaluations"):
@@ -109,6 +113,7 @@ class Training:
         if self.log_every is not None:
             at_least(self.log_every, 1, "log_every")
         one_of(self.precision, ("auto", "fp32", "bf16"), "precision")
+        one_of(self.batch_norm, ("global", "rank"), "batch_norm")
         one_of(self.compile, ("auto", "none", "losses", "all"), "compile")
 
 

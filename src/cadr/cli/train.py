@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cadr.cli.main import Parser, Subparsers
+    from cadr.training.plan import Plan
 
 _DESCRIPTION = """\
 Train on half-labelled data, or on a benchmark whose labels a protocol takes away.
@@ -61,12 +64,13 @@ def run(namespace: Namespace) -> int:
     from cadr.cli.recipes import is_recipe
     from cadr.cli.run_flags import default_out, read_flat
     from cadr.inference.evaluation import closing_words
-    from cadr.training import train
+    from cadr.training import distributed, train
     from cadr.training.loggers import follow
     from cadr.training.plan import Opened, chosen_algorithm, plan
     from cadr.training.result import quoted_of
     from cadr.training.tracking import check_trackers, tracked
     from cadr.training.warm_start import next_run
+    from cadr.utils import ranks
 
     check_trackers(namespace.log)
     flat, opened = read_flat(namespace), Opened()
@@ -76,7 +80,14 @@ def run(namespace: Namespace) -> int:
     else:
         out = namespace.out or default_out(namespace.data, flat, lambda: chosen_algorithm(flat, opened))
     _check_free(out)
-    planned = plan(flat, opened, out=out, recipe=is_recipe(namespace.data))
+    distributed.join(flat.get("device", "auto"))
+
+    def planning() -> Plan:
+        return plan(flat, opened, out=out, recipe=is_recipe(namespace.data))
+
+    if ranks.number():
+        return _follow_the_first(planning, out)
+    planned = ranks.together(planning)
     for line in planned.sentences():
         print(line, flush=True)
     try:
@@ -90,6 +101,23 @@ def run(namespace: Namespace) -> int:
     evaluate = "" if quoted_of(result) is None else f"cadr evaluate {run_folder} (every class), "
     print(f"Next: {evaluate}cadr report {run_folder} (a page to look at),")
     print(f"      cadr predict {run_folder} DATA --out predictions.csv")
+    return 0
+
+
+def _follow_the_first(planning: Callable[[], Plan], out: Path) -> int:
+    """What another rank than the first does: it trains, and leaves all words to that one."""
+    from cadr.cli.main import INTERRUPTED
+    from cadr.training import train
+    from cadr.utils import ranks
+
+    try:
+        planned = ranks.together(planning)
+        for _ in train(planned.config, out, planned.pool):
+            pass
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except ranks.SharedError:
+        return 2
     return 0
 
 

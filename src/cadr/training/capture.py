@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from cadr.errors import ConfigError
+from cadr.utils import ranks
 
 _COMPILER = ("torch._dynamo.", "torch._inductor.")  # their errors, which take seconds to import
 
@@ -25,7 +26,9 @@ def capture(compute: Callable[[], None], put_back: Callable[[], None], device: t
     torch.cuda.current_stream(device).wait_stream(side)
     gc.collect()  # a former run's graph that still waits for it would spoil this one, were it destroyed meanwhile
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    # NCCL has a thread of its own, which must not spoil the capture
+    mode = "thread_local" if ranks.world() > 1 else "global"
+    with torch.cuda.graph(graph, capture_error_mode=mode):
         compute()
     return graph
 

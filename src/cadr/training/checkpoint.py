@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from cadr.errors import CheckpointError
+from cadr.utils import ranks
 from cadr.utils.files import sync
 from cadr.utils.untrusted import parse_json, read_bytes
 
@@ -81,12 +82,13 @@ class Saving:
         self.since = time.perf_counter()
 
     def due(self) -> bool:
-        return time.perf_counter() - self.since >= self.every
+        return ranks.agreed(time.perf_counter() - self.since >= self.every)
 
     def save(self, step: int, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         if step == self.kept:
             return
-        save(self.out, tensors, facts)
+        if ranks.number() == 0:
+            save(self.out, tensors, facts)
         self.kept, self.since = step, time.perf_counter()
 
 

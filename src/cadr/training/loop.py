@@ -17,7 +17,7 @@ from cadr.config import Config
 from cadr.data.pool import Pool
 from cadr.errors import CheckpointError
 from cadr.estimate.calibration import calibrate
-from cadr.training import checkpoint, signature
+from cadr.training import checkpoint, distributed, signature
 from cadr.training.checkpoint import Saving
 from cadr.training.clock import Clock, device_name, seconds_left
 from cadr.training.ensemble_run import EnsembleRun
@@ -41,6 +41,7 @@ from cadr.training.run_folder import CALIBRATION, RESULT, RunFolder
 from cadr.training.signature import InputSpec
 from cadr.training.step import Step
 from cadr.training.watchdogs import Watch
+from cadr.utils import ranks
 from cadr.utils.memory import freed_memory_kept
 from cadr.utils.text import duration
 
@@ -58,25 +59,23 @@ def train(
     TrainingError and leaves that checkpoint alone.
     """
     folder = RunFolder(out)
+    distributed.join(config.training.device)
     with folder.locked():
-        if (folder.path / RESULT).exists():
-            check_unchanged(folder, config)
-            found, problem = checkpoint.newest(folder.path)
-            if found is not None:
-                check_finished(folder, pool, model, found[1])
-            if not problem:
-                yield _finished(folder, f"{folder.path} is finished already; nothing was done.")
-                return
-        prepared = prepare(config, folder, pool, model)
+        finished = ranks.from_first(lambda: _finished_before(folder, config, pool, model))
+        if finished is not None:
+            yield finished
+            return
+        prepared = ranks.together(lambda: prepare(config, folder, pool, model))
+        distributed.check_alike(prepared)
         if config.is_instant:
             instant = EnsembleRun(prepared, folder)
-            (folder.path / RESULT).unlink(missing_ok=True)  # of a checkpoint that is damaged: its steps are done again
+            folder.remove(RESULT)  # of a checkpoint that is damaged: its steps are done again
             yield from instant.records()
             return
         recovery = Recovery(prepared.model, config.optimiser.lr)
         while True:
             run = NetworkRun(prepared, folder, recovery)
-            (folder.path / RESULT).unlink(missing_ok=True)
+            folder.remove(RESULT)
             try:
                 yield from run.records()
                 return
@@ -149,13 +148,18 @@ class NetworkRun:
             raise
         yield from self._judge_at_last()
         self._calibrate()
+        yield ranks.from_first(self._finish)
+
+    def _finish(self) -> Record:
         self.folder.write(RESULT, json.dumps(self._result(), indent=1) + "\n")
-        yield _finished(self.folder, f"Finished after {self.training.steps} steps.")
+        return _finished(self.folder, f"Finished after {self.training.steps} steps.")
 
     def _judge_at_last(self) -> Iterator[Record]:
         """An evaluation of the last step whose record was lost, which the model itself still has."""
         last = {"kind": "evaluation", "step": self.step.done}
-        if self.inputs.test_examples is None or any(last.items() <= r.items() for r in self.folder.records()):
+        if self.inputs.test_examples is None:
+            return
+        if ranks.from_first(lambda: any(last.items() <= record.items() for record in self.folder.records())):
             return
         self.folder.append(record := self._evaluate())
         yield record
@@ -163,6 +167,7 @@ class NetworkRun:
     def _go_on_to(self, stop: int) -> Iterator[Record]:
         with self._undivided() as interrupt:
             self._advance(stop, interrupt)
+            distributed.meet(self.step.state, self.training)
             records = self._report() if self.step.done == stop else []
             for phase in self.phases:
                 records += phase.at_stop(self.step)
@@ -242,7 +247,7 @@ class NetworkRun:
 
     def _resume(self) -> list[str]:
         """Go on from the last checkpoint, if there is one; what had to be mended for that, in words."""
-        found, problem = checkpoint.recover(self.folder.path)
+        found, problem = ranks.from_first(lambda: checkpoint.recover(self.folder.path))
         if found is not None:
             tensors, facts = found
             try:
@@ -286,9 +291,11 @@ class NetworkRun:
         """Go on to a step, or less far if interrupted; the seconds that took."""
         steps, before = stop - self.step.done, self.clock.step_seconds
         self.step.start(steps)
+        alone = ranks.world() == 1  # several stop together, at the next log record
         with self.clock.steps():
-            self.step.advance(steps, lambda: interrupt.requested)
-        return self.clock.step_seconds - before
+            self.step.advance(steps, lambda: interrupt.requested and alone)
+        interrupt.requested = ranks.either(interrupt.requested)
+        return ranks.agreed(self.clock.step_seconds - before)
 
     def _report(self) -> list[Record]:
         """All that is said at a stop."""
@@ -350,6 +357,17 @@ class NetworkRun:
             "prior": listed(self.step.state.prior),
             **({} if self.recovery.share == 1.0 else {"rate_share": self.recovery.share}),
         }
+
+
+def _finished_before(folder: RunFolder, config: Config, pool: Pool | None, model: nn.Module | None) -> Record | None:
+    """The last record of a run that was finished before, and is intact."""
+    if not (folder.path / RESULT).exists():
+        return None
+    check_unchanged(folder, config)
+    found, problem = checkpoint.newest(folder.path)
+    if found is not None:
+        check_finished(folder, pool, model, found[1])
+    return None if problem else _finished(folder, f"{folder.path} is finished already; nothing was done.")
 
 
 def _finished(folder: RunFolder, message: str) -> Record:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from cadr.kernels import wide_resnet
 from cadr.metrics import confusion
 from cadr.training.feed import Inputs
+from cadr.utils import ranks
 
 _ON_A_GPU, _ON_A_CORE = 6 * 2**20, 2**18  # numbers evaluated at once: 2048 images of 32×32, and what caches hold
 _FEWEST = 16  # examples
@@ -43,12 +44,13 @@ def evaluate(model: nn.Module, inputs: Inputs, half: bool) -> Tensor:
     if inputs.test_examples is None or inputs.test_labels is None:
         raise ValueError("there is no test part")
     counts = torch.zeros(inputs.num_classes, inputs.num_classes, dtype=torch.int64, device=inputs.examples.device)
-    start = 0
-    for logits in logits_of(model, inputs, inputs.test_examples, half):
-        labels = inputs.test_labels[start : start + len(logits)]
+    start, own = 0, slice(ranks.number() if ranks.world() > 1 else 0, None, ranks.world())
+    test_labels = inputs.test_labels[own]
+    for logits in logits_of(model, inputs, inputs.test_examples[own], half):
+        labels = test_labels[start : start + len(logits)]
         counts += confusion(labels, logits.argmax(1), inputs.num_classes)
         start += len(logits)
-    return counts.cpu()
+    return ranks.total(counts).cpu()
 
 
 @torch.no_grad()
@@ -60,7 +62,10 @@ def logits_of(model: nn.Module, inputs: Inputs, examples: Tensor, half: bool) ->
 
 
 class Network:
-    """Calling it gives logits in training mode, as does `untracked`, which changes no buffer of the model."""
+    """Calling it gives logits in training mode, as does `untracked`, which changes no buffer of the model.
+
+    This is where ranks meet: each passes its own rows, and all have the logits of all.
+    """
 
     def __init__(self, model: nn.Module, half: bool) -> None:
         self.model, self.half = model, half
@@ -77,11 +82,13 @@ class Network:
         return self.run(x)
 
     def _run(self, x: Tensor) -> Tensor:
-        return call(self.model, x, self.half)
+        if ranks.world() == 1:
+            return call(self.model, x, self.half)
+        return ranks.rows_of_all(call(self.model, ranks.own_rows(x), self.half), len(x))
 
     def _untracked(self, x: Tensor) -> Tensor:
         with _copied_buffers(self.model):
-            return call(self.model, x, self.half)
+            return self._run(x)
 
 
 @contextmanager

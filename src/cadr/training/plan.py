@@ -39,6 +39,7 @@ from cadr.optim import Muon, averaged_over
 from cadr.training.run_folder import RunFolder
 from cadr.training.target import Target, diagnosed_target, takes_target
 from cadr.training.warm_start import inherited
+from cadr.utils import ranks
 from cadr.utils.files import expand_home
 
 if TYPE_CHECKING:
@@ -295,7 +296,9 @@ def input_shape(pool: Pool) -> tuple[int, ...]:
 
 def device_of(name: str) -> torch.device:
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and ranks.launched() > 1:
+        name = f"cuda:{ranks.local()}"
     try:
         device = torch.device(name)
         torch.zeros(1, device=device)
@@ -316,6 +319,8 @@ def _paced(
     """How many steps go into the minutes that somebody gave without a number of steps."""
     if flat.get("minutes") is None or "steps" in flat:
         return None
+    if ranks.launched() > 1:
+        raise ConfigError("minutes are measured by one process; give steps to a run of several ranks.")
     from cadr.training.pace import measured
 
     return measured(complete(Config.from_dict(chosen | flat), pool, model), flat, pool, model, began)

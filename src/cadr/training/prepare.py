@@ -24,6 +24,7 @@ from cadr.training.plan import complete, device_of, input_shape, open_source
 from cadr.training.run_folder import RunFolder, located
 from cadr.training.user_model import check_user_model, not_given
 from cadr.training.warm_start import begin_with, check_continues, held_out
+from cadr.utils import ranks
 from cadr.utils.files import expand_home
 
 VALIDATION = "validation"  # labels held out
@@ -64,6 +65,8 @@ def prepare(config: Config, folder: RunFolder, pool: Pool | None, model: nn.Modu
 
 def write(prepared: Prepared, folder: RunFolder) -> None:
     """Say what the run is. Not before it can begin: a mistake would have to be repeated to use the folder again."""
+    if ranks.number():
+        return
     folder.write("config.toml", prepared.config.to_toml())
     if prepared.split is not None:
         prepared.split.write(folder.path / "split.json")

@@ -18,6 +18,7 @@ from cadr.training.feed import Inputs
 from cadr.training.prepare import Prepared
 from cadr.training.record import Record
 from cadr.training.step import Step
+from cadr.utils import ranks
 from cadr.utils.text import counted
 from cadr.utils.untrusted import parse_json, read_text
 
@@ -26,8 +27,9 @@ def started(prepared: Prepared, inputs: Inputs, step: Step, problems: list[str])
     """The first record; `problems` are what was found of the run and had to be mended."""
     pool, steps, done = prepared.pool, prepared.config.training.steps, step.done
     words = [*problems, f"Continuing at step {done} of {steps}" if done else f"Training for {steps} steps"]
+    by = f" by {ranks.world()} ranks" if ranks.world() > 1 else ""
     words[-1] += (
-        f" on {step.device}: {pool.num_labelled} labelled and {pool.num_unlabelled} unlabelled examples of "
+        f" on {step.device}{by}: {pool.num_labelled} labelled and {pool.num_unlabelled} unlabelled examples of "
         f"{pool.num_classes} classes."
     )
     if pool.num_unlabelled == 0:

@@ -19,6 +19,7 @@ from cadr.data import BENCHMARKS
 from cadr.errors import CheckpointError, ConfigError, TrainingError
 from cadr.models.pretrained import HuggingFace
 from cadr.training.record import Record
+from cadr.utils import ranks
 from cadr.utils.files import expand_home, real_path, sync
 from cadr.utils.untrusted import check_plain, parse_json
 
@@ -26,7 +27,10 @@ CALIBRATION, RESULT = "calibration.json", "result.json"
 
 
 class RunFolder:
-    """Reads and writes the plain files of a run; each is replaced as a whole, metrics.jsonl alone is appended to."""
+    """Reads and writes the plain files of a run; each is replaced as a whole, metrics.jsonl alone is appended to.
+
+    Of several ranks only the first writes: the others' writing does nothing.
+    """
 
     def __init__(self, out: Path | str) -> None:
         self.path = Path(out)
@@ -42,6 +46,9 @@ class RunFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """One process at a time; the lock goes with the process, however it ends."""
+        if ranks.number():
+            yield
+            return
         made = [path for path in (self.path, *self.path.parents) if not path.exists()]
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -79,6 +86,8 @@ class RunFolder:
 
     def write(self, name: str, text: str) -> None:
         """Replace a file as a whole; what is left of one that could not be written gives its room back."""
+        if ranks.number():
+            return
         new = self.path / f"{name}.new"
         try:
             with _full_disk(new), new.open("w", encoding="utf-8") as file:
@@ -91,7 +100,13 @@ class RunFolder:
                 new.unlink(missing_ok=True)
             raise
 
+    def remove(self, name: str) -> None:
+        if ranks.number() == 0:
+            (self.path / name).unlink(missing_ok=True)
+
     def append(self, record: Record) -> None:
+        if ranks.number():
+            return
         with _full_disk(self.metrics), self.metrics.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
 
@@ -101,11 +116,15 @@ class RunFolder:
 
     def settle(self) -> None:
         """Make the records durable: a checkpoint that outlives a crash is of no step whose records do not."""
+        if ranks.number():
+            return
         with _full_disk(self.metrics):
             sync(self.metrics)
 
     def rewind(self, step: int, logged: int) -> str:
         """Drop the records of steps that will be done again; a sentence if some up to the step `logged` are lost."""
+        if ranks.number():
+            return ""
         kept: list[Record] = []
         with suppress(CheckpointError):  # what stands behind a line that is no record is not to be relied on
             for record in read_records(self.metrics):

@@ -18,12 +18,15 @@ from cadr.algorithms import Algorithm, Batch, Output
 from cadr.config import Training
 from cadr.kernels import wide_resnet
 from cadr.kernels.cuda_stream import SideStream
+from cadr.models.synced_norm import synchronise
 from cadr.optim import Optimiser, Update
+from cadr.training import distributed
 from cadr.training.capture import capture, compiled, explained
 from cadr.training.feed import Inputs, Resident, copy_batch
 from cadr.training.network import Network, is_half
 from cadr.training.phases.base import Generation, Phase
 from cadr.training.state import TrainingState
+from cadr.utils import ranks
 
 
 class Step:
@@ -58,6 +61,7 @@ class Step:
         facts = inputs.facts(self.generation.stop - self.generation.start, self.generation.number)
         state.method = {name: value.to(self.device) for name, value in algorithm.init(facts).items()}
         state.views = views.init(self.device)
+        distributed.same_start(state.tensors())
         self.slowed = torch.ones((), dtype=torch.float64, device=self.device)  # share of the rate, see `Recovery`
         self.term_names: list[str] = []
 
@@ -83,6 +87,8 @@ class Step:
         model = model.to(self.device)
         if self.on_gpu and self.inputs.is_image:
             model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        if ranks.world() > 1 and self.training.batch_norm == "global":
+            synchronise(model)
         return model
 
     def _compile(self, what: str) -> None:
@@ -96,7 +102,7 @@ class Step:
             what = "all" if self.on_gpu and not by_hand else "none"
         self.network = Network(model, self.half)
         if what != "none":
-            self.network.hide(by_hand or what == "losses")
+            self.network.hide(by_hand or what == "losses" or ranks.world() > 1)
             torch.compiler.reset()  # or the ninth run of a process would meet the limit on recompilations
             if self.state.flat.hidden:  # matrix products on streams of their own
                 self.update = torch.compiler.disable(self.update)  # type: ignore[no-untyped-call]
@@ -128,6 +134,7 @@ class Step:
             for phase in self.phases:
                 phase.in_step(self)
             self.state.flat.collect(self.gradient, gradients)
+            ranks.total(self.gradient)
             self.beside.join()
             self.move(factor, output)
 

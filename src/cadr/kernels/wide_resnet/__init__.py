@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from cadr.models.networks import Residual
+from cadr.models.synced_norm import Synced
 
 
 def fits(model: nn.Module) -> bool:
@@ -13,7 +14,10 @@ def fits(model: nn.Module) -> bool:
     must divide evenly among threads, and their sums have room for 1,024."""
     if not isinstance(model, Residual) or not isinstance(model.stem, nn.Conv2d):
         return False
-    channels = {layer.num_features for layer in model.modules() if isinstance(layer, nn.BatchNorm2d)}
+    norms = [layer for layer in model.modules() if isinstance(layer, nn.BatchNorm2d)]
+    if any(isinstance(layer, Synced) for layer in norms):  # their moments are of other ranks' rows, too
+        return False
+    channels = {layer.num_features for layer in norms}
     return channels <= {16, 32, 64, 128, 256, 512, 1024}
 
 

@@ -10,7 +10,7 @@ from cadr.algorithms import Refreshing
 from cadr.training.feed import PROBE
 from cadr.training.network import call
 from cadr.training.phases.base import Phase
-from cadr.utils import random_numbers
+from cadr.utils import random_numbers, ranks
 
 if TYPE_CHECKING:
     from cadr.training.step import Step
@@ -27,7 +27,10 @@ class Refreshes(Phase):
             return
         state = step.state.method
         with torch.no_grad():
-            for name, value in self.algorithm.refresh(state, step.done, self.steps).items():
+            refreshed = self.algorithm.refresh(state, step.done, self.steps)
+            if ranks.world() > 1:
+                refreshed = ranks.agreed({name: value.cpu() for name, value in refreshed.items()})
+            for name, value in refreshed.items():
                 if value is not state[name]:
                     state[name].copy_(value)
 

@@ -21,6 +21,7 @@ from cadr.training.feed import Inputs
 from cadr.training.phases.asked import Asked
 from cadr.training.phases.base import Phase
 from cadr.training.record import Record
+from cadr.utils import ranks
 
 if TYPE_CHECKING:
     from cadr.training.step import Step
@@ -47,10 +48,7 @@ class Renaming(Phase):
         asked = self.asked
         if step.done not in self.stops or not len(asked.others):
             return []
-        seen, _ = asked.look(step, asked.seen)
-        others, predicted = asked.look(step, asked.others)
-        labels = asked.labels()
-        outputs, pairs = exchanged(fit_of_names(seen, labels, others, predicted), len(labels))
+        outputs, pairs = ranks.from_first(lambda: self._exchanged(step))
         if not pairs:
             return []
         rename(step, outputs)
@@ -61,6 +59,13 @@ class Renaming(Phase):
             "ones of each were predicted to be the other."
         )
         return [{"kind": "renaming", "step": step.done, "exchanged": named, "message": message}]
+
+    def _exchanged(self, step: Step) -> tuple[Tensor, list[tuple[int, int]]]:
+        asked = self.asked
+        seen, _ = asked.look(step, asked.seen)
+        others, predicted = asked.look(step, asked.others)
+        labels = asked.labels()
+        return exchanged(fit_of_names(seen, labels, others, predicted), len(labels))
 
 
 def rename(step: Step, outputs: Tensor) -> None:

@@ -16,6 +16,7 @@ from cadr.training.feed import Inputs
 from cadr.training.network import logits_of
 from cadr.training.phases.base import Generation, Phase, Stretch
 from cadr.training.record import Record, listed
+from cadr.utils import ranks
 
 if TYPE_CHECKING:
     from cadr.training.step import Step
@@ -68,9 +69,13 @@ class Generations(Phase):
         rows = given.stream[given.labels[given.stream] == MISSING]
         self.adopted = torch.full_like(given.labels, MISSING)
         if len(rows):
-            logits = torch.cat(list(logits_of(averaged, given, given.examples[rows], half)))
             facts = given.facts(before.stop - before.start, before.number)
-            self.adopted[rows] = self.algorithm.enlarge(logits.softmax(1).cpu(), facts).to(self.adopted)
+
+            def chosen() -> Tensor:
+                logits = torch.cat(list(logits_of(averaged, given, given.examples[rows], half)))
+                return self.algorithm.enlarge(logits.softmax(1).cpu(), facts)
+
+            self.adopted[rows] = ranks.from_first(chosen).to(self.adopted)
         self.current = self.all[before.number + 1]
         self.model.load_state_dict(self.initial)
         return self._record()

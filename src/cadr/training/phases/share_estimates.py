@@ -25,6 +25,7 @@ from cadr.training.feed import Inputs
 from cadr.training.phases.asked import Asked
 from cadr.training.phases.base import Phase
 from cadr.training.record import Record, listed
+from cadr.utils import ranks
 
 if TYPE_CHECKING:
     from cadr.training.step import Step
@@ -57,7 +58,8 @@ class ShareEstimates(Phase):
         if step.done not in self.stops or not len(asked.others):
             return []
         random = np.random.default_rng((self.seed, step.done))
-        found = running_shares(*self._around(step, asked.labels().cpu().numpy()), random)
+        labels = asked.labels().cpu().numpy()
+        found = ranks.from_first(lambda: running_shares(*self._around(step, labels), random))
         counts = self.inputs.counts.double().numpy()
         rows = asked.without + counts.sum()
         equal = np.clip(rows / len(counts) - counts, 1.0, None)  # rows without a label, if classes are equally frequent
