@@ -270,6 +270,7 @@ def _open(data: Any, y: Any, settings: dict[str, Any]) -> tuple[Pool | None, NDA
             Options(
                 label_column=column,
                 ignore_columns=tuple(settings.get("ignore_columns", ())),
+                weight_column=settings.get("weight_column"),
                 features=_pretrained(settings),
                 text_column=settings.get("text_column"),
             ),

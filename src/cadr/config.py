@@ -55,6 +55,7 @@ class Source:
         0.2, "share of the labels held out to evaluate and calibrate on, where there is no test set; 0: none"
     )
     ignore_columns: tuple[str, ...] = option((), "columns of a table that are no features: identifiers, dates, notes")
+    weight_column: str | None = option(None, "column of a table that says for how many rows each one counts")
     features: str | None = option(
         None, "pretrained model for pictures or texts: its Hugging Face name, its folder, or an .onnx file"
     )

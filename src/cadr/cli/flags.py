@@ -201,6 +201,9 @@ def add_source(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="columns of a table that are no features: identifiers, dates, notes",
     )
+    parser.add_argument(
+        "--weight-column", metavar="NAME", help="column of a table that says for how many rows each one counts"
+    )
     parser.add_argument("--image-size", type=int, metavar="N", help="resize images to N × N pixels")
     parser.add_argument(
         "--features",
@@ -227,6 +230,7 @@ def open_source(namespace: argparse.Namespace) -> Pool:
         label_column=namespace.label_column,
         image_size=namespace.image_size,
         ignore_columns=tuple(namespace.ignore_columns),
+        weight_column=namespace.weight_column,
         features=namespace.features,
         text_column=namespace.text_column,
         device=getattr(namespace, "device", "auto"),

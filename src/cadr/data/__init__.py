@@ -40,6 +40,7 @@ def open_data(
     label_column: str = "label",
     image_size: int | None = None,
     ignore_columns: tuple[str, ...] = (),
+    weight_column: str | None = None,
     features: str | None = None,
     text_column: str | None = None,
     device: str = "auto",
@@ -48,8 +49,8 @@ def open_data(
 
     `root` is where benchmarks are looked for; `labels` names the file that labels a plain folder or an `.npy`, or more
     rows of a table (a CSV with the columns `row` and label), which may be what Label Studio or CVAT exports;
-    `label_column` is the column of labels in a CSV or Parquet file and `ignore_columns` are no features; images become
-    `image_size` × `image_size` pixels.
+    `label_column` is the column of labels in a CSV or Parquet file, `ignore_columns` are no features, and
+    `weight_column` says for how many rows each one counts; images become `image_size` × `image_size` pixels.
 
     `features` names a pretrained model, by which pictures, folders of .txt files and columns of texts become vectors:
     a model of Hugging Face that is on this machine, a folder or an .onnx file; it runs on the `device`. A column that
@@ -62,6 +63,7 @@ def open_data(
         label_column=label_column,
         image_size=image_size,
         ignore_columns=ignore_columns,
+        weight_column=weight_column,
         features=None if features is None else _pretrained(features, device),
         text_column=text_column,
     )
@@ -70,6 +72,8 @@ def open_data(
         raise DataError(f"--image-size is for images, and {spec} holds features; leave it out")
     if text_column is not None and pool.feature_names is None:
         raise DataError(f"--text-column is for tables, and {spec} has no columns with names; leave it out")
+    if weight_column is not None and pool.feature_names is None:
+        raise DataError(f"--weight-column is for tables, and {spec} has no columns with names; leave it out")
     if ignore_columns and pool.feature_names is None:
         raise DataError(f"--ignore-columns is for tables, and {spec} has no columns with names; leave it out")
     return pool

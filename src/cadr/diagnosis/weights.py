@@ -53,7 +53,10 @@ class Replicates:
 
 @dataclass(frozen=True, eq=False)
 class RowWeights:
-    """By row of the pool; NaN where nothing can be said, as of a class with a single label, or rows of no part."""
+    """By row of the pool; NaN where nothing can be said, as of a class with a single label, or rows of no part.
+
+    Weights that rows had before, as those of a survey, are in all of it but the propensities themselves.
+    """
 
     pool: Pool
     labelled: NDArray[np.bool_]  # (n,)
@@ -70,7 +73,8 @@ class RowWeights:
     @property
     def weight(self) -> Floats:
         """(n,) 1/φ of labelled rows: how many rows each stands for. NaN for others."""
-        return np.where(self.labelled, 1.0 / self.class_propensity[self.pool.labels], np.nan)
+        before = 1.0 if self.pool.weights is None else self.pool.weights
+        return np.where(self.labelled, before / self.class_propensity[self.pool.labels], np.nan)
 
     @property
     def stabilised(self) -> Floats:
@@ -109,7 +113,8 @@ class RowWeights:
             return float((rows[inside] @ imputed[inside] + rows[known] @ error) / rows[inside].sum())
 
         draws = map(estimate, self.replicates.rows, self.replicates.propensity)
-        value = estimate(np.ones(len(known)), self.class_propensity)
+        each = np.ones(len(known)) if self.pool.weights is None else self.pool.weights
+        value = estimate(each, self.class_propensity)
         return Estimate(value, float(np.std(list(draws), ddof=1)))
 
 
@@ -129,7 +134,7 @@ def row_weights(pool: Pool, *, seed: int = 0, trim: float = TRIM, replicates: in
 def _row_weights(
     pool: Pool, labelled: Rows, without: Rows, seed: int, trim: float, replicates: int, repeats: int
 ) -> RowWeights:
-    present, labels, counts = np.unique(pool.labels[labelled], return_inverse=True, return_counts=True)
+    present, labels, several = np.unique(pool.labels[labelled], return_inverse=True, return_counts=True)
     if len(pool.labels) * len(present) > SCORES:
         raise DataError(
             f"{pool.name}: {len(pool.labels):,} rows of {len(present)} classes are more than can be weighted at once; "
@@ -141,14 +146,15 @@ def _row_weights(
     folds, fits = [], []
     for _ in range(repeats):
         folds.append(copy.deepcopy(random))
-        fits.append(cross_fit(*parts, random))
-    share = unlabelled_shares(fits, labels).share
-    rows = counts + len(without) * share
+        fits.append(cross_fit(*parts, random, weights=_weights_of(pool, labelled)))
+    share = unlabelled_shares(fits, labels, _weights_of(pool, labelled), _weights_of(pool, without)).share
+    counts = np.bincount(labels, _weights_of(pool, labelled))
+    rows = counts + pool.total(without) * share
     given_x = np.full(len(pool.labels), np.nan)
     for where, probabilities in ((labelled, _of_labelled(fits)), (without, _of_unlabelled(fits))):
         population = with_prior(probabilities, counts / counts.sum(), rows / rows.sum())
         given_x[where] = population @ (counts / rows)
-    estimable = counts >= ESTIMABLE
+    estimable = several >= ESTIMABLE
     propensity = np.full(pool.num_classes, np.nan)
     propensity[present[estimable]] = (counts / rows)[estimable]
     is_labelled = np.zeros(len(pool.labels), dtype=np.bool_)
@@ -156,6 +162,10 @@ def _row_weights(
     drawn = _replicates(pool, parts, present, folds, replicates, random)
     drawn.propensity[:, np.isnan(propensity)] = np.nan
     return RowWeights(pool, is_labelled, propensity, given_x, trim, drawn)
+
+
+def _weights_of(pool: Pool, rows: Rows) -> Floats | None:
+    return None if pool.weights is None else np.asarray(pool.weights[rows])
 
 
 def _of_labelled(fits: Iterable[CrossFit]) -> Floats:
@@ -176,7 +186,8 @@ def _replicates(
 ) -> Replicates:
     """Each with the folds of one of the cross-fits, so that it differs from that by its weights alone."""
     _, labelled, labels, without = parts
-    rows = random.standard_exponential((number, len(pool.labels)))
+    size = (number, len(pool.labels))
+    rows = random.standard_exponential(size) if pool.weights is None else random.standard_gamma(pool.weights, size)
     propensity = np.full((number, pool.num_classes), np.nan)
     for b in counted(range(number), number, "replicates"):
         here, there = rows[b, labelled], rows[b, without]

@@ -278,6 +278,7 @@ def open_source(config: Config) -> Pool:
         label_column=source.label_column,
         image_size=source.image_size,
         ignore_columns=source.ignore_columns,
+        weight_column=source.weight_column,
         features=source.features,
         text_column=source.text_column,
         device=config.training.device,

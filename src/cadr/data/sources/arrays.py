@@ -243,9 +243,10 @@ def open_frame(frame: Any, options: Options) -> Pool:
     at = places(path, header, options)
     labels, *called = (_texts(frame.iloc[:, i]) for i in (at.label, *at.called))
     cells = [_cells(str(path), header[i], frame.iloc[:, i]) for i in at.features]
+    weights = None if at.weight is None else _cells(str(path), header[at.weight], frame.iloc[:, at.weight])
 
     def parts() -> Iterator[Part]:
-        yield Part(labels, called[0] if called else [], cells, rows_from(path, 0))
+        yield Part(labels, called[0] if called else [], cells, rows_from(path, 0), weights)
 
     return table_pool(path, [header[i] for i in at.features], parts, options)
 

@@ -41,6 +41,7 @@ class Options:
     label_column: str = "label"
     image_size: int | None = None
     ignore_columns: tuple[str, ...] = ()
+    weight_column: str | None = None  # of a table: for how many rows each one counts
     features: Pretrained | None = None  # by which pictures and texts become vectors
     text_column: str | None = None  # of a table, which is a text whatever it looks like
 

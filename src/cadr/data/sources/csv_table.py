@@ -38,7 +38,8 @@ def open_pool(path: Path, options: Options) -> Pool:
             cells = list(zip(*(row for _, row in lines), strict=True))
             labels, *called = ([text.strip() for text in cells[i]] for i in (at.label, *at.called))
             features: list[Cells] = [list(cells[i]) for i in at.features]
-            yield Part(labels, called[0] if called else [], features, lines_of(path, lines))
+            weights = None if at.weight is None else list(cells[at.weight])
+            yield Part(labels, called[0] if called else [], features, lines_of(path, lines), weights)
 
     return table_pool(path, [header[i] for i in at.features], parts, options)
 

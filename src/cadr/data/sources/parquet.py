@@ -47,7 +47,10 @@ def open_pool(path: Path, options: Options) -> Pool:
                         "or categories, and what is no feature is left out with --ignore-columns"
                     )
                 cells.append(found)
-            yield Part(labels, called[0] if called else [], cells, rows_from(path, start))
+            weights = None if at.weight is None else arrow_cells(batch.column(at.weight))
+            if at.weight is not None and weights is None:
+                raise TableError(f"{path}: column {header[at.weight]!r} is no column of numbers, as weights are")
+            yield Part(labels, called[0] if called else [], cells, rows_from(path, start), weights)
             start += len(labels)
 
     return table_pool(path, [header[i] for i in at.features], parts, options)

@@ -48,6 +48,7 @@ class Part(NamedTuple):
     called: list[str]  # what the rows are called, if anything
     cells: list[Cells]  # of each column that is a feature
     where: Where
+    weights: Cells | None = None  # of the column that says for how many rows each one counts
 
 
 class Places(NamedTuple):
@@ -59,6 +60,7 @@ class Places(NamedTuple):
     label: int
     features: list[int]
     called: list[int]
+    weight: int | None
 
 
 def places(path: Path, header: list[str], options: Options) -> Places:
@@ -66,7 +68,13 @@ def places(path: Path, header: list[str], options: Options) -> Places:
     label = column(path, header, options.label_column, LABEL_HINT)
     if options.text_column is not None:
         column(path, header, options.text_column, "; --text-column names the one with the texts")
-    out = {label} | {column(path, header, name) for name in options.ignore_columns}
+    weight = None
+    if options.weight_column is not None:
+        weight = column(path, header, options.weight_column, "; --weight-column names the one with the weights")
+        if weight == label:
+            raise TableError(f"{path}: column {options.weight_column!r} cannot hold both the labels and the weights")
+    out = {label, *([] if weight is None else [weight])}
+    out |= {column(path, header, name) for name in options.ignore_columns}
     for name in (header[i] for i in range(len(header)) if i not in out):
         if name in _ROW_NUMBERS:
             raise TableError(
@@ -74,7 +82,7 @@ def places(path: Path, header: list[str], options: Options) -> Places:
                 f"from them: leave the column out with --ignore-columns {shlex.quote(name)}, or give it a name"
             )
     features = [i for i in range(len(header)) if i not in out]
-    return Places(label, features, [header.index(name) for name in options.ignore_columns[:1]])
+    return Places(label, features, [header.index(name) for name in options.ignore_columns[:1]], weight)
 
 
 def table_pool(path: Path, header: list[str], parts: Callable[[], Iterator[Part]], options: Options) -> Pool:
@@ -106,7 +114,24 @@ def table_pool(path: Path, header: list[str], parts: Callable[[], Iterator[Part]
         columns=None if columns == [Column(name) for name in header] else tuple(columns),
         identifiers=tuple(called) or None,
         embedded=embedded,
+        weights=None if options.weight_column is None else _weights(options.weight_column, parts()),
     )
+
+
+def _weights(name: str, parts: Iterator[Part]) -> NDArray[np.float64]:
+    """For how many rows each one counts."""
+    found = []
+    for part in parts:
+        assert part.weights is not None
+        weights = np.asarray(values(Column(name), part.weights, part.where), dtype=np.float64)
+        wrong = np.flatnonzero(~(weights > 0))
+        if len(wrong):
+            raise TableError(
+                f"{part.where(int(wrong[0]))}: column {name!r} is {weights[wrong[0]]:g}; a weight must be above 0: "
+                "leave out rows that do not count"
+            )
+        found.append(weights)
+    return np.concatenate(found)
 
 
 def _read(
