@@ -144,6 +144,7 @@ def test_texts_of_a_table(bert, tmp_path):
     assert "row 2: “the owl hunts by night the 2”" in page
     (card,) = (path for path in run.export(tmp_path / "export") if path.name == "MODEL_CARD.md")
     assert re.search(r"\| text \| 12 \| the text, as .*bert0 embeds it \|", card.read_text())
+    assert re.search(r"bert0, which embeds texts, is not inside \(sha256 [0-9a-f]{64}\); it takes", card.read_text())
 
 
 def test_texts_in_memory(bert):

@@ -148,7 +148,14 @@ def _encoding(predictor: Predictor) -> list[str]:
             features = f"{number}, or {column.fill:.9g} where it is missing; 1 where it is missing, else 0"
         lines.append(f"| {_cell(column.name)} | {len(column.features)} | {_cell(features)} |")
     head = ["", "The features are made of the columns of a table, in this order:", ""]
-    return [*head, "| column | features | what they are |", "|---|--:|---|", *lines] if lines else []
+    tail = []
+    if any(column.texts is not None for column in predictor.spec.columns or ()):
+        tail = [
+            "",
+            f"{_pretrained(predictor)}, which embeds texts, is not inside (sha256 {predictor.spec.pretrained}); it "
+            "takes `pip install 'cadr[features]'`, with which `cadr predict` takes the table itself.",
+        ]
+    return [*head, "| column | features | what they are |", "|---|--:|---|", *lines, *tail] if lines else []
 
 
 def _number(column: Column) -> str:
