@@ -11,6 +11,9 @@ import torch
 
 Spent = dict[str, float]
 _LOOK = 0.5  # seconds of steps from which the pace is told
+_AT_LEAST = 2  # steps
+_TOO_LONG = 1200.0  # seconds
+_SIDE = 32  # pixels, of the pictures that the networks were made for
 
 
 class Clock:
@@ -54,10 +57,23 @@ def seconds_left(go: Callable[[int], float], most: int, left: int) -> float:
     """How long `left` steps will take, by at most `most` of them; `go(n)` takes n and returns their seconds."""
     go(1)  # the first is slower than the others
     pace = go(1)
-    few = min(int(_LOOK / max(pace, 1e-9)), most - 2)
-    if few > 0:  # what it takes to begin is as long as a short step
+    few = min(max(int(_LOOK / max(pace, 1e-9)), _AT_LEAST), most - 2)
+    if few > 0:  # what it takes to begin is as long as a short step, and the second may still be slow
         pace = go(few) / few
     return pace * left
+
+
+def advice(seconds: float, side: int) -> str:
+    """What is quicker where a network learns pictures of so many pixels a side without a GPU, if it takes too long."""
+    if seconds < _TOO_LONG:
+        return ""
+    times = round((side / _SIDE) ** 2)
+    smaller = f"--image-size {_SIDE} takes about {times} times fewer operations, and " if times > 1 else ""
+    return (
+        " That is long, as there is no GPU. Photographs are learned in minutes, and mostly better, from a pretrained "
+        f"model: --features NAME (docs/features.md). Without one, {smaller}--minutes 15 takes as many steps as go into "
+        "a quarter of an hour; expect a far lower accuracy than published, which takes all the steps."
+    )
 
 
 def peak_memory_gib(device: torch.device) -> float:

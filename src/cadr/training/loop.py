@@ -19,7 +19,7 @@ from cadr.errors import CheckpointError
 from cadr.estimate.calibration import calibrate
 from cadr.training import checkpoint, distributed, signature
 from cadr.training.checkpoint import Saving
-from cadr.training.clock import Clock, device_name, seconds_left
+from cadr.training.clock import Clock, advice, device_name, seconds_left
 from cadr.training.ensemble_run import EnsembleRun
 from cadr.training.feed import Inputs
 from cadr.training.interrupt import Deferred
@@ -40,12 +40,14 @@ from cadr.training.result import describe_run, result, started, summary
 from cadr.training.run_folder import CALIBRATION, RESULT, RunFolder
 from cadr.training.signature import InputSpec
 from cadr.training.step import Step
+from cadr.training.threads import library_threads_for, num_views, operations, threads_for
 from cadr.training.watchdogs import Watch
 from cadr.utils import ranks
 from cadr.utils.memory import freed_memory_kept
 from cadr.utils.text import duration
 
 _WORTH_SAYING = 20.0  # seconds
+_APART = 1.5  # times, from which a pace is another than was said
 
 
 def train(
@@ -70,29 +72,36 @@ def train(
         if config.is_instant:
             instant = EnsembleRun(prepared, folder)
             folder.remove(RESULT)  # of a checkpoint that is damaged: its steps are done again
-            yield from instant.records()
+            with library_threads_for(prepared.pool):
+                yield from instant.records()
             return
-        recovery = Recovery(prepared.model, config.optimiser.lr)
-        while True:
-            run = NetworkRun(prepared, folder, recovery)
-            folder.remove(RESULT)
-            try:
-                yield from run.records()
-                return
-            except NotFiniteError as error:
-                if run.stopped:
-                    raise
-                recovery.go_back(error)
-            del run  # before the next one takes as much memory
+        inputs = Inputs.of(prepared.pool, prepared.device)
+        with threads_for(operations(prepared, inputs)):
+            yield from _to_the_end(prepared, inputs, folder)
+
+
+def _to_the_end(prepared: Prepared, inputs: Inputs, folder: RunFolder) -> Iterator[Record]:
+    """However often the run has to go back."""
+    recovery = Recovery(prepared.model, prepared.config.optimiser.lr)
+    while True:
+        run = NetworkRun(prepared, inputs, folder, recovery)
+        folder.remove(RESULT)
+        try:
+            yield from run.records()
+            return
+        except NotFiniteError as error:
+            if run.stopped:
+                raise
+            recovery.go_back(error)
+        del run  # before the next one takes as much memory
 
 
 class NetworkRun:
     """One process's part of a run: from the last checkpoint to the end, or to where it is stopped."""
 
-    def __init__(self, prepared: Prepared, folder: RunFolder, recovery: Recovery) -> None:
-        self.prepared, self.folder, self.recovery = prepared, folder, recovery
+    def __init__(self, prepared: Prepared, inputs: Inputs, folder: RunFolder, recovery: Recovery) -> None:
+        self.prepared, self.inputs, self.folder, self.recovery = prepared, inputs, folder, recovery
         config, self.training = prepared.config, prepared.config.training
-        self.inputs = Inputs.of(prepared.pool, prepared.device)
         self.phases = phases_of(config, self.inputs, prepared.pool.class_names, prepared.model)
         self.stretch = self._next_stretch(Stretch(self.inputs, Generation(0, 0, self.training.steps)))
         self.evaluation_points = evaluation_points(self.training)
@@ -108,6 +117,7 @@ class NetworkRun:
         self.logged = 0  # the step of the last log record
         self.whole = True  # all of it is at the end of one and the same step
         self.stopped = False  # by somebody, not by an error
+        self.told: float | None = None  # seconds of a step by which somebody was told how long it will take
 
     def _next_stretch(self, now: Stretch) -> Stretch:
         for phase in self.phases:
@@ -165,8 +175,10 @@ class NetworkRun:
         yield record
 
     def _go_on_to(self, stop: int) -> Iterator[Record]:
+        begun, hints = self.step.done, []
         with self._undivided() as interrupt:
-            self._advance(stop, interrupt)
+            taken = self._advance(stop, interrupt)
+            hints = list(self._correct(taken, self.step.done - begun)) if self.step.done > begun else []
             distributed.meet(self.step.state, self.training)
             records = self._report() if self.step.done == stop else []
             for phase in self.phases:
@@ -178,7 +190,7 @@ class NetworkRun:
                 self._save()
         if interrupt.requested:
             raise KeyboardInterrupt
-        yield from records
+        yield from [*hints, *records]
 
     @contextmanager
     def _undivided(self) -> Iterator[Deferred]:
@@ -229,8 +241,27 @@ class NetworkRun:
         if interrupt.requested:
             raise KeyboardInterrupt
         if seconds > _WORTH_SAYING:
-            message = f"At this pace it will take about {duration(seconds)}."
-            yield {"kind": "hint", "step": self.step.done, "seconds": round(seconds), "message": message}
+            self.told = seconds / left
+            yield self._hint_of(seconds, f"At this pace it will take about {duration(seconds)}.{self._advice(seconds)}")
+
+    def _hint_of(self, seconds: float, message: str) -> Record:
+        return {"kind": "hint", "step": self.step.done, "seconds": round(seconds), "message": message}
+
+    def _correct(self, taken: float, steps: int) -> Iterator[Record]:
+        """Say so once where the first steps were no measure of the others, as on a machine that has become busy."""
+        left = self.training.steps - self.step.done
+        if self.told is None or not left or not (pace := taken / steps):
+            return
+        seconds, apart = pace * left, max(pace / self.told, self.told / pace)
+        if apart > _APART and seconds > _WORTH_SAYING:
+            self.told = pace
+            yield self._hint_of(
+                seconds, f"At the pace of the last {steps:,} steps it will take {duration(seconds)} more."
+            )
+
+    def _advice(self, seconds: float) -> str:
+        pictures = self.inputs.is_image and self.step.device.type == "cpu"
+        return advice(seconds, max(self.inputs.examples.shape[1:3])) if pictures else ""
 
     def _calibrate(self) -> None:
         """Fit the probabilities to the labels held out for it; a benchmark's test labels are not for that."""
@@ -340,9 +371,7 @@ class NetworkRun:
         }
 
     def _timing(self) -> dict[str, float]:
-        algorithm, training = self.step.algorithm, self.training
-        unlabelled = training.ratio * (algorithm.weak_views + algorithm.strong_views)
-        return self.clock.timing(self.step.done, training.batch * (algorithm.labelled_views + unlabelled))
+        return self.clock.timing(self.step.done, num_views(self.step.algorithm, self.training))
 
     def _result(self) -> dict[str, Any]:
         prepared, spent = self.prepared, self.clock.spent()

@@ -10,6 +10,7 @@ import math
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from cadr.training.phases import step_phases
 from cadr.training.prepare import prepare
 from cadr.training.run_folder import RunFolder
 from cadr.training.step import Step
+from cadr.training.threads import operations, threads_for
 from cadr.utils.memory import freed_memory_kept
 from cadr.utils.text import duration
 
@@ -58,9 +60,10 @@ def measured(config: Config, given: Mapping[str, Any], pool: Pool, model: nn.Mod
     minutes = config.training.minutes
     assert minutes is not None
     start = time.monotonic()
-    with tempfile.TemporaryDirectory() as nowhere, freed_memory_kept():
+    with ExitStack() as inside, tempfile.TemporaryDirectory() as nowhere, freed_memory_kept():
         prepared = prepare(config, RunFolder(Path(nowhere) / "run"), pool, copy.deepcopy(model))
         inputs = Inputs.of(prepared.pool, prepared.device)
+        inside.enter_context(threads_for(operations(prepared, inputs)))
         parts = (prepared.model, config.algorithm, prepared.config.views, inputs, config.optimiser)
         phases = step_phases(config.algorithm, prepared.config.views, config.training.steps)
         step = Step(*parts, config.training, longest=100, phases=phases)
