@@ -21,6 +21,7 @@ from cadr.config import Training
 from cadr.data.pool import Pool
 from cadr.training.feed import Inputs
 from cadr.training.prepare import Prepared
+from cadr.utils.optional_imports import optional_import
 
 WORTH = 2e9  # operations of a step, a tenth of a second of one core
 _NUMBERS = 5e7  # of the data, times the classes: the work of one pass over them
@@ -65,8 +66,7 @@ def threads_for(work: float) -> Iterator[int]:
 @contextmanager
 def library_threads_for(pool: Pool) -> Iterator[None]:
     """The same for the libraries that an ensemble is fitted by."""
-    from threadpoolctl import threadpool_limits
-
+    threadpoolctl = optional_import("threadpoolctl", "an ensemble")
     few = pool.examples.size * pool.num_classes < _NUMBERS and "OMP_NUM_THREADS" not in os.environ
-    with threads_for(0.0 if few else math.inf), threadpool_limits(1 if few else None):
+    with threads_for(0.0 if few else math.inf), threadpoolctl.threadpool_limits(1 if few else None):
         yield
