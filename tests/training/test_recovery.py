@@ -31,6 +31,18 @@ class Stumbling(nn.Module):
         return logits * (float("nan") if self.training and self.calls == self.when else 1.0)
 
 
+class Fragile(nn.Linear):
+    """Is no longer finite once a weight has gone too far, as networks are of which the exponentials overflow."""
+
+    def __init__(self) -> None:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            super().__init__(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) / (self.weight.abs() < 5.0).all()
+
+
 def settings(lr: float = 0.1, **training):
     config = dataclasses.replace(tiny.config(**training), algorithm=FixMatch())
     return dataclasses.replace(config, optimiser=SGD(lr=lr, ema=0.9))
@@ -45,7 +57,7 @@ def warnings(folder) -> list[str]:
 
 
 def test_a_rate_that_is_far_too_high_is_lowered_until_the_run_converges(tmp_path):
-    result = tiny.finish(settings(lr=30.0, checkpoint_seconds=NEVER), tmp_path)["result"]
+    result = tiny.finish(settings(lr=30.0, checkpoint_seconds=NEVER), tmp_path, model=Fragile())["result"]
     assert result["last"] > 70
     first, *_ = warnings(tmp_path)
     assert "was no longer finite at step" in first
