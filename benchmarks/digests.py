@@ -4,8 +4,9 @@ python benchmarks/digests.py             # runs all of them on one core and comp
 python benchmarks/digests.py --record    # writes the digests down, on purpose only: then behaviour has changed
 
 `split` depends on the seed alone: on every machine it is the same. `weights` (the averaged ones, and running
-statistics) and `curve` (metrics.jsonl, less what depends on the clock) also depend on how a machine rounds: on another
-processor, or with another version of PyTorch, record them at the commit before a change and compare with those after.
+statistics) and `curve` (metrics.jsonl, less what depends on the clock, and less messages) also depend on how a machine
+rounds: on another processor, or with another version of PyTorch, record them at the commit before a change and compare
+with those after.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def digest(out: Path) -> dict[str, str]:
         if name.startswith(("average.", "buffer.")):
             weights.update(name.encode() + tensors[name].numpy().tobytes())
     records = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-    curve = [{key: value for key, value in record.items() if key != "timing"} for record in records]
+    curve = [{key: value for key, value in record.items() if key not in ("timing", "message")} for record in records]
     calibration = out / "calibration.json"
     said = json.dumps(curve) + (calibration.read_text() if calibration.exists() else "")
     return {"weights": weights.hexdigest(), "curve": hashlib.sha256(said.encode()).hexdigest()} | _split(out)
@@ -136,7 +137,10 @@ def _split(out: Path) -> dict[str, str]:
     if (out / "split.json").exists():
         return {"split": str(json.loads((out / "split.json").read_text())["sha256"])}
     held_out = out / "validation.json"
-    return {"split": hashlib.sha256(held_out.read_bytes()).hexdigest()} if held_out.exists() else {}
+    if not held_out.exists():
+        return {}
+    rows = json.dumps(json.loads(held_out.read_text())["rows"])
+    return {"split": hashlib.sha256(rows.encode()).hexdigest()}
 
 
 def estimator() -> dict[str, str]:
