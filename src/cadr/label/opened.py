@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from cadr.config import Config
 from cadr.data import BENCHMARKS
 from cadr.data.pool import MISSING, Pool, spread
+from cadr.data.sources import hf_dataset
 from cadr.errors import CheckpointError, ConfigError, DataError
 from cadr.inference.predictor import Predictor
 from cadr.label import ROWS
 from cadr.label.answers import labels_file
 from cadr.training.plan import open_source
 from cadr.training.run_folder import RunFolder, located
+from cadr.utils.files import expand_home
 
 _AT_ONCE = 512
 
@@ -65,6 +67,11 @@ def data_as_now(run: Path) -> tuple[Config, Pool]:
     if config.data in BENCHMARKS or config.protocol is not None or config.source.split is not None:
         raise ConfigError(f"{run} was trained on data whose labels are all known; there is nothing to ask for")
     config = located(config, folder.path)
+    if config.data.startswith(hf_dataset.PREFIX) or hf_dataset.matches(expand_home(config.data)):
+        raise ConfigError(
+            f"{config.data} is {hf_dataset.NAME}, beside which labels cannot be written; save it as a folder of "
+            "pictures, a CSV or a Parquet file, and train on that to label on"
+        )
     path, source = labels_file(config), config.source
     if path is not None and path.exists():
         source = dataclasses.replace(source, labels=str(path))

@@ -15,6 +15,7 @@ from torch import nn
 from cadr.config import Config, difference, name_of, title_of
 from cadr.data import BENCHMARKS, validation
 from cadr.data.pool import Pool
+from cadr.data.sources.registry import is_there
 from cadr.data.split import Split, apply, make_split
 from cadr.data.validation import Indices
 from cadr.ensemble.module import unfitted
@@ -25,7 +26,6 @@ from cadr.training.run_folder import RunFolder, located
 from cadr.training.user_model import check_user_model, not_given
 from cadr.training.warm_start import begin_with, check_continues, held_out
 from cadr.utils import ranks
-from cadr.utils.files import expand_home
 
 VALIDATION = "validation"  # labels held out
 CROSS_FITTED = "cross_fitted"  # all labels, each judged by a fit to others
@@ -82,7 +82,7 @@ def restore(folder: RunFolder, pool: Pool | None, model: nn.Module | None, devic
     if config.model is None and model is None and not config.is_instant:
         raise not_given(folder.path)
     config = located(config, folder.path)
-    if pool is None and config.data not in BENCHMARKS and not expand_home(config.data).exists():
+    if pool is None and config.data not in BENCHMARKS and not is_there(config.data):
         raise DataError(
             f"{config.data} is neither a file or folder nor a benchmark; put it back where it was, or, if "
             f"{folder.path} was trained from Python on a pool, give that again there: evaluate_run and write_report "
@@ -170,7 +170,7 @@ def check_same_data(folder: RunFolder, pool: Pool, facts: dict[str, Any]) -> Non
 def check_finished(folder: RunFolder, pool: Pool | None, model: nn.Module | None, facts: dict[str, Any]) -> None:
     """Labels added since are not in a finished run. A benchmark's never change, and data that are gone say nothing."""
     config = folder.config()
-    if config is not None and pool is None and (config.data in BENCHMARKS or not expand_home(config.data).exists()):
+    if config is not None and pool is None and (config.data in BENCHMARKS or not is_there(config.data)):
         return
     check_same_data(folder, restore(folder, pool, model, "cpu").pool, facts)
 

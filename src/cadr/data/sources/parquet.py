@@ -28,7 +28,11 @@ def matches(path: Path) -> bool:
 
 def open_pool(path: Path, options: Options) -> Pool:
     """A null label is missing."""
-    whole = _read(path, lambda parquet: parquet.read_table(path, memory_map=True))
+    return table_of(path, _read(path, lambda parquet: parquet.read_table(path, memory_map=True)), options)
+
+
+def table_of(path: Path, whole: Any, options: Options) -> Pool:
+    """A pool from an Arrow table, whatever file it was read from."""
     header = [str(name) for name in whole.column_names]
     at = places(path, header, options)
 
@@ -104,6 +108,33 @@ def open_blocks(path: Path, wanted: Wanted, labels: Path | None) -> Blocks:
             raise TableError(f"{path} is damaged: {reason(error)}") from error
 
     types = {header[i]: schema.field(i).type for i in layout.kept}
+    return Blocks(list(types) or ["row"], layout.label_at is not None, read, parts, types, not types)
+
+
+def table_blocks(path: Path, whole: Any, wanted: Wanted) -> Blocks:
+    """Rows of an Arrow table in memory to predict on."""
+    header = [str(name) for name in whole.column_names]
+    layout = layout_of(path, header, wanted)
+    whole = whole.combine_chunks()
+
+    def read(first: int, last: int | None) -> Iterator[Block]:
+        for part in range(parts)[first:last]:
+            start = part * ROWS
+            (batch,) = whole.slice(start, ROWS).combine_chunks().to_batches()
+            _check(path, batch)
+            given = None if layout.label_at is None else batch.column(layout.label_at)
+            labels = [] if given is None else python_values(given, f"{path}: column {wanted.label_column!r}")
+            kept = [batch.column(i) for i in layout.kept]
+            yield layout.block(
+                cells_of(path, header, batch, layout),
+                rows_from(path, start),
+                list(map(label_text, labels)),
+                kept or [list(range(start, start + batch.num_rows))],
+                wanted,
+            )
+
+    parts = -(-whole.num_rows // ROWS)
+    types = {header[i]: whole.schema.field(i).type for i in layout.kept}
     return Blocks(list(types) or ["row"], layout.label_at is not None, read, parts, types, not types)
 
 

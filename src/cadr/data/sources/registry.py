@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cadr.data.benchmarks import BENCHMARKS, open_benchmark
 from cadr.data.pool import Pool
 from cadr.data.raw import Pictures, embed_pool
-from cadr.data.sources import csv_table, folder, npy, npz, parquet, picture, text_folder
+from cadr.data.sources import csv_table, folder, hf_dataset, npy, npz, parquet, picture, text_folder
 from cadr.data.sources.arrays import array_blocks
 from cadr.data.sources.base import Blocks, Format, Kind, Options, PredictionDataError, Wanted
 from cadr.data.sources.images import resize_all
@@ -22,7 +22,7 @@ from cadr.utils.files import check_kind, check_name, expand_home
 if TYPE_CHECKING:
     from cadr.embedding.registry import Pretrained
 
-SOURCES: tuple[Format, ...] = (text_folder, folder, picture, npy, npz, csv_table, parquet)
+SOURCES: tuple[Format, ...] = (hf_dataset, text_folder, folder, picture, npy, npz, csv_table, parquet)
 _FILES = "a file that ends in .npz, .npy, .csv, .tsv or .parquet"
 
 
@@ -70,8 +70,8 @@ def likely_kind(path: Path) -> Kind | None:
 
 
 def _found(spec: str | Path, labels: Path | None, error: type[DataError], expected: str) -> tuple[Path, Format]:
-    path = expand_home(spec)
-    if not path.exists():
+    path = hf_dataset.locate(str(spec)) if str(spec).startswith(hf_dataset.PREFIX) else expand_home(spec)
+    if not path.exists() and not hf_dataset.matches(path):
         raise error(f"{spec} is neither a file or folder nor a benchmark ({', '.join(BENCHMARKS)})")
     for given in (path, labels):
         if given is not None:
@@ -81,6 +81,11 @@ def _found(spec: str | Path, labels: Path | None, error: type[DataError], expect
         if source.matches(path):
             return path, source
     raise error(f"{spec}: expected {expected}")
+
+
+def is_there(spec: str) -> bool:
+    """Whether data that are no benchmark can be looked for here."""
+    return spec.startswith(hf_dataset.PREFIX) or expand_home(spec).exists()
 
 
 def _embedded(spec: str | Path, pool: Pool, features: Pretrained) -> Pool:
