@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from cadr.data.raw import Pictures, Texts
 from cadr.embedding.embed import embed
-from cadr.embedding.errors import EmbeddingError
+from cadr.embedding.items import EmbeddingError
 from cadr.embedding.registry import PACKAGES, Pretrained
 from tests.embedding.tiny import SIDE, WIDTH, save_preprocessing, save_vit, transformers
 

@@ -8,7 +8,7 @@ from PIL import Image
 
 from cadr.data.raw import Pictures, Texts
 from cadr.embedding.embed import embed
-from cadr.embedding.errors import EmbeddingError
+from cadr.embedding.items import EmbeddingError
 from cadr.embedding.registry import Pretrained
 from tests.embedding.tiny import NORMALISED, SIDE, WORDS, save_preprocessing
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from cadr.embedding.encoder import PixelNetwork
-from cadr.embedding.errors import EmbeddingError
+from cadr.embedding.items import EmbeddingError
 from cadr.embedding.preprocessing import Preprocessing
 from tests.embedding.tiny import save_preprocessing, transformers
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cadr.embedding.encoder import Encoder, PictureEncoder
-from cadr.embedding.errors import EmbeddingError
+from cadr.embedding.items import EmbeddingError
 from cadr.embedding.preprocessing import Preprocessing
 from cadr.utils.text import reason
 

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from cadr.embedding.encoder import Encoder
-from cadr.embedding.errors import EmbeddingError
-from cadr.embedding.items import Items, Vectors
+from cadr.embedding.items import EmbeddingError, Items, Vectors
 from cadr.embedding.registry import Pretrained
 from cadr.embedding.store import Store
 from cadr.errors import CadrError

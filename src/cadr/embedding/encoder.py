@@ -12,8 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from cadr.embedding.errors import EmbeddingError
-from cadr.embedding.items import Modality, Vectors
+from cadr.embedding.items import EmbeddingError, Modality, Vectors
 from cadr.embedding.preprocessing import Preprocessing
 
 _ON_A_CPU = 8  # pictures at a time: what a layer makes of 32 is memory that a processor has to fetch again

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from cadr.embedding.encoder import Encoder, PictureEncoder
-from cadr.embedding.errors import EmbeddingError
-from cadr.embedding.items import EXAMPLES
+from cadr.embedding.items import EXAMPLES, EmbeddingError
 from cadr.embedding.preprocessing import FILE, Preprocessing
 from cadr.utils.optional_imports import optional_import
 from cadr.utils.text import reason

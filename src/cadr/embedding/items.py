@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cadr.errors import CadrError
+from cadr.errors import CadrError, DataError
 
 Modality = Literal["pictures", "texts"]
 Vectors = NDArray[np.float32]
@@ -39,3 +39,7 @@ class Items(Protocol):
     def refuse(self, failures: Sequence[tuple[int, CadrError]]) -> None:
         """Raise what is to be said of the items that cannot be read, if any."""
         ...
+
+
+class EmbeddingError(DataError):
+    """A pretrained model is not there, or cannot be used for these data."""

@@ -18,8 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from cadr.embedding.encoder import Encoder, checked
-from cadr.embedding.errors import EmbeddingError
-from cadr.embedding.items import Modality, Vectors
+from cadr.embedding.items import EmbeddingError, Modality, Vectors
 from cadr.embedding.preprocessing import FILE, Preprocessing
 from cadr.utils.optional_imports import optional_import
 from cadr.utils.text import reason

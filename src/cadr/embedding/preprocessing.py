@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from cadr.embedding.errors import EmbeddingError
+from cadr.embedding.items import EmbeddingError
 from cadr.utils.text import reason
 from cadr.utils.untrusted import parse_json, read_text
 

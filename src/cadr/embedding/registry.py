@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 from collections.abc import Callable
@@ -15,10 +16,8 @@ import torch
 
 from cadr.embedding.efficientnet_lite import open_efficientnet_lite
 from cadr.embedding.encoder import Encoder, Opener
-from cadr.embedding.errors import EmbeddingError
-from cadr.embedding.fingerprint import model_hash
 from cadr.embedding.huggingface import open_pictures
-from cadr.embedding.items import EXAMPLES, Modality
+from cadr.embedding.items import EXAMPLES, EmbeddingError, Modality
 from cadr.embedding.onnx_file import open_onnx
 from cadr.embedding.sentences import open_texts
 from cadr.utils.files import expand_home
@@ -166,3 +165,28 @@ def _device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     return torch.device(name)
+
+
+_KINDS = (".json", ".safetensors", ".txt", ".model", ".onnx")  # settings, weights, and the words of a tokenizer
+_BESIDE = (".json", ".data", ".onnx_data")  # what an .onnx file may need of its folder
+
+
+def model_hash(location: Path) -> str:
+    """Of a folder every file that a model is made of; of a file itself, and of an .onnx file what lies beside it."""
+    try:
+        if location.is_dir():
+            files = [path for path in location.rglob("*") if path.suffix in _KINDS and path.is_file()]
+            return _hash(location, files)
+        beside = [path for path in location.parent.iterdir() if path.suffix in _BESIDE and path.is_file()]
+        return _hash(location.parent, [location, *(beside if location.suffix == ".onnx" else [])])
+    except OSError as error:
+        raise EmbeddingError(f"{error.filename or location} cannot be read: {error.strerror}") from error
+
+
+def _hash(root: Path, files: list[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        with path.open("rb") as file:
+            contents = hashlib.file_digest(file, "sha256").hexdigest()
+        digest.update(f"{path.relative_to(root).as_posix()}\0{contents}\n".encode())
+    return digest.hexdigest()

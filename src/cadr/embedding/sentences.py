@@ -8,9 +8,8 @@ from pathlib import Path
 import torch
 
 from cadr.embedding.encoder import Encoder, checked, half_precision
-from cadr.embedding.errors import EmbeddingError
 from cadr.embedding.huggingface import TOKENIZER, quiet
-from cadr.embedding.items import Modality, Vectors
+from cadr.embedding.items import EmbeddingError, Modality, Vectors
 from cadr.utils.optional_imports import optional_import
 from cadr.utils.text import reason
 
