@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _DESCRIPTION = (
     "Show the unlabelled examples whose labels are worth most, one by one, on a page that only this machine can open: "
     "pictures, texts, or rows of a table. Every answer is written to the file of labels at once. After every ten the "
-    "page says what they imply for the sizes of the classes, and it can train on with them. Ctrl-C ends it."
+    "page says what they imply for the class shares, and it can train on with them. Ctrl-C ends it."
 )
 
 

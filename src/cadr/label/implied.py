@@ -1,4 +1,4 @@
-"""What answers imply for the sizes of the classes.
+"""What answers imply for the class shares.
 
 The examples were chosen by what the model makes of them, so shares among the answers say nothing. But whoever chose
 them did not look at the answers: given the example, its answer is still a draw from P(class | example). So where the

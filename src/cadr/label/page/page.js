@@ -96,7 +96,7 @@ function showExample(example) {
   $("shown").replaceChildren();
   $("guesses").replaceChildren();
   $("search").hidden = !example;
-  $("name").textContent = example ? example.name : "All of them were shown. Train on to be asked for others.";
+  $("name").textContent = example ? example.name : "All of them were shown. Train again to get new suggestions.";
   if (!example) return;
   if (example.picture) {
     const image = element("img", "", { src: example.picture, alt: example.name });
@@ -130,8 +130,8 @@ function showImplied(implied) {
   if (!implied) return;
   const surprising = implied.classes.filter(c => c.surprising).map(c => c.name);
   $("implied-words").textContent = `After ${implied.answers} answers. ` + (surprising.length ?
-    `Of these the model's belief lies outside what the answers allow: ${surprising.join(", ")}.` :
-    "They do not contradict the sizes of the classes that the model believes.") +
+    `The answers contradict the class shares that the model predicts for: ${surprising.join(", ")}.` :
+    "They do not contradict the class shares that the model predicts.") +
     " The examples were not drawn at random, so a class is judged by how often it was expected of these very ones.";
   $("implied-rows").replaceChildren(...implied.classes.map(c => {
     const line = element("tr", "", c.surprising ? { class: "surprising" } : {});
@@ -146,8 +146,8 @@ function showTraining() {
   const { training } = state;
   $("train").disabled = training.running || state.labelled === 0;
   $("training-words").textContent = training.running ? training.line || "Training." : training.problem ||
-    (state.labelled === 0 ? "Label some first; ten at a time are a good measure." :
-      `Learn from ${state.labelled} new labels, here or with this command; then others are asked for.`);
+    (state.labelled === 0 ? "Label some first, about ten at a time." :
+      `Learn from ${state.labelled} new labels, here or with this command; then new examples are suggested.`);
   $("command").textContent = state.command;
   $("command").hidden = training.running || state.labelled === 0;
 }
