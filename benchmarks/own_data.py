@@ -7,7 +7,8 @@
     python benchmarks/own_data.py --again cadr          # a method has changed: its records are made anew
 
 A record is a line of own_data.jsonl, written as soon as it is there: stop it when you like, it goes on where it was.
-own_data.md has the tables. Methods stand in own/methods.py, kinds of missingness in own/missing.py.
+own_data.md has the tables, docs/own-results.md what they come to. Methods stand in own/methods.py, kinds of missingness
+in own/missing.py.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.own.methods import METHODS, NETWORKS, OURS, PENALISED, SIMPLE, Task  # noqa: E402
 from benchmarks.own.missing import MISSINGNESS, draw  # noqa: E402
+from benchmarks.own.page import write as write_page  # noqa: E402
 from benchmarks.own.results import build  # noqa: E402
 from benchmarks.own.scores import scores  # noqa: E402
 from benchmarks.own.sets import CACHE, DECIDING, FINAL, OwnData, load  # noqa: E402
@@ -168,6 +170,8 @@ def main() -> None:
     write(arguments.out, records)
     text = build(records, "python benchmarks/own_data.py")
     arguments.out.with_suffix(".md").write_text(text, encoding="utf-8")
+    if arguments.out == RECORD:
+        write_page(ROOT, records)
     print(text)
 
 

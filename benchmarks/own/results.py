@@ -49,13 +49,17 @@ class Standing(NamedTuple):
 
 
 def standings(records: Iterable[Record], method: str) -> dict[Cell, Standing]:
-    """Of all cells that the method has run on."""
-    accuracy = values(records, "accuracy")
-    return {
-        cell: Standing(_difference(of, method, _best(of, SIMPLE)), _within(of, method, of))
-        for cell, of in accuracy.items()
-        if method in of
-    }
+    """Of all cells that the method has run on; simple methods that have not run with all of its seeds do not count."""
+    found = {}
+    for cell, of in values(records, "accuracy").items():
+        seeds = of.get(method, {}).keys()
+        simple = {
+            name: {s: of[name][s] for s in seeds} for name in SIMPLE if seeds and of.get(name, {}).keys() >= seeds
+        }
+        if simple:
+            ahead = _difference(of | simple, method, best_of(simple, SIMPLE))
+            found[cell] = Standing(ahead, _within(of, method, of))
+    return found
 
 
 def leads(records: Iterable[Record], method: str) -> dict[str, tuple[float, float]]:
@@ -130,10 +134,10 @@ def _summary(records: Sequence[Record]) -> str:
     lines = []
     for method in methods:
         cells = [cell for cell in accuracy if method in accuracy[cell]]
-        best = [c for c in cells if _best(accuracy[c], methods) == method]
+        best = [c for c in cells if best_of(accuracy[c], methods) == method]
         near = [c for c in cells if _within(accuracy[c], method, methods)]
         with_simple = [c for c in cells if accuracy[c].keys() & SIMPLE.keys()]
-        behind = [_difference(accuracy[c], _best(accuracy[c], SIMPLE), method) for c in with_simple] or [0.0]
+        behind = [_difference(accuracy[c], best_of(accuracy[c], SIMPLE), method) for c in with_simple] or [0.0]
         lines.append(
             [
                 method,
@@ -175,7 +179,7 @@ def _over(found: Values, cells: Sequence[Cell], method: str) -> float:
     return statistics.fmean(statistics.fmean(found[c][method].values()) for c in cells)
 
 
-def _best(cell: dict[str, dict[int, float]], among: Iterable[str]) -> str:
+def best_of(cell: dict[str, dict[int, float]], among: Iterable[str]) -> str:
     """The method with the highest mean."""
     return max((m for m in among if m in cell), key=lambda m: statistics.fmean(cell[m].values()))
 

@@ -209,3 +209,33 @@ def test_methods_that_take_class_shares_are_told_those_diagnosed(tmp_path, monke
     plans = dict(compare.read_plans(parser.parse_args(given), Opened()))
     assert {planned.target for planned in plans.values()} == {None}
     assert plans["cadr"].config.algorithm.target_prior == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("data", "flags", "names"),
+    [
+        ("mine.npz", [], compare.ON_FEATURES),  # simple methods and the default, all in seconds
+        ("mine.npz", ["--steps", "5"], compare.ON_PICTURES),
+        ("mine.npz", ["--algorithms", "cap", "logistic"], ("cap", "logistic")),
+        ("digits", ["--protocol", "mcar", "--n", "40"], compare.ALGORITHMS),
+    ],
+)
+def test_who_is_compared_where_nobody_says(data, flags, names, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
+    np.savez("mine.npz", x=x, y=np.where(np.arange(60) < 30, np.arange(60) % 2, -1))
+    parser = Parser()
+    compare.add(parser.add_subparsers())
+    arguments = ["compare", data, "--seeds", "1", *flags]
+    assert [name for name, _ in compare.read_plans(parser.parse_args(arguments), Opened())] == list(names)
+
+
+def test_simple_methods_and_the_default_are_judged_on_the_same_labels(tmp_path, capsys):
+    random = np.random.default_rng(0)
+    truth = np.arange(90) % 2
+    x = (random.normal(size=(90, 3)) + 4 * truth[:, None]).astype(np.float32)
+    np.savez(tmp_path / "mine.npz", x=x, y=np.where(np.arange(90) < 30, truth, -1))
+    assert main(["compare", str(tmp_path / "mine.npz"), "--seeds", "1", "--out", str(tmp_path / "runs")]) == 0
+    text = capsys.readouterr().out
+    assert [line.split()[0] for line in text.splitlines() if re.match(r"\w+ +\d", line)] == list(compare.ON_FEATURES)
+    assert "All are evaluated on 30 labels" in text

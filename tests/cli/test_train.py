@@ -193,7 +193,7 @@ def test_own_data_need_no_protocol(tmp_path, capsys, monkeypatch):
     text = capsys.readouterr().out
     assert "8 labelled and 50 unlabelled examples" in text
     assert "It holds out 2 more labels" in text
-    assert (tmp_path / "runs" / "mine-cadr-seed1" / "result.json").exists()
+    assert (tmp_path / "runs" / "mine-cap_cai-seed1" / "result.json").exists()
     assert main(["train", "mine.npz", *TINY, "--validation", "0", "--out", "all"]) == 0
     text = capsys.readouterr().out
     assert "10 labelled and 50 unlabelled examples" in text

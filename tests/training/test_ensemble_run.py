@@ -131,9 +131,10 @@ def test_config_names_what_concerns_an_ensemble_alone(run):
     [
         ({}, "ensemble", "which are features"),
         ({"algorithm": "fixmatch"}, "fixmatch", ""),
-        ({"steps": 20}, "cadr", "--steps is a network's"),
-        ({"model": "mlp"}, "cadr", "--model is a network's"),
-        ({"beta": 0.2}, "cadr", "--beta is a network's"),
+        ({"steps": 20}, "cap_cai", "--steps is a network's"),
+        ({"model": "mlp"}, "cap_cai", "--model is a network's"),
+        ({"beta": 0.2}, "cap_cai", "--beta is a network's"),
+        ({"propensity": "class"}, "cadr", "--propensity is a network's"),  # which CAP + CAI has not
         ({"target_prior": (0.3, 0.3, 0.4)}, "ensemble", "which are features"),
         ({"algorithm": "forest"}, "forest", ""),
     ],
@@ -147,7 +148,15 @@ def test_who_learns_features(folder, settings, algorithm, said):
 
 def test_pictures_take_a_network(folder):
     planned = plan({"data": str(folder / "photos"), "labels": str(folder / "labels.csv")})
-    assert name_of(planned.config.algorithm) == "cadr"
+    assert name_of(planned.config.algorithm) == "cap_cai"
+    words = " ".join(planned.sentences())
+    assert "which are pictures: --algorithm cap_cai" in words
+    assert "These pictures are learned from nothing." in words
+    assert "--features" in words
+    assert planned.diagnosis is not None
+    assert f"finds {100 * planned.diagnosis.balanced_accuracy:.0f} % of labels" in words
+    fixed = plan({"data": str(folder / "photos"), "labels": str(folder / "labels.csv"), "propensity": "class"})
+    assert name_of(fixed.config.algorithm) == "cadr"
     with pytest.raises(ConfigError, match=r"learns from features.*--features"):
         plan({"data": str(folder / "photos"), "labels": str(folder / "labels.csv"), "algorithm": "ensemble"})
 
@@ -166,7 +175,7 @@ def test_a_run_from_before_goes_on_as_what_it_is(folder, tmp_path):
     first = plan({"data": str(folder / "table.csv"), "label_column": "species", "steps": 20, "batch": 4}).config
     list(train(first, tmp_path / "run"))
     again = plan({"data": str(folder / "table.csv"), "label_column": "species"}, out=tmp_path / "run").config
-    assert (name_of(again.algorithm), again.training.steps) == ("cadr", 20)
+    assert (name_of(again.algorithm), again.training.steps) == ("cap_cai", 20)
 
 
 def test_given_shares_are_those_of_the_predictions(folder, tmp_path):

@@ -17,9 +17,12 @@ from cadr.cli.flags import count
 
 if TYPE_CHECKING:
     from cadr.cli.main import Parser, Subparsers
+    from cadr.cli.run_flags import Choice
     from cadr.training.plan import Opened, Plan
 
-ALGORITHMS = ("fixmatch", "cadr")
+ALGORITHMS = ("fixmatch", "cadr")  # on benchmarks
+ON_PICTURES = ("fixmatch", "cap_cai", "cadr")  # of one's own, and wherever a network is asked for
+ON_FEATURES = ("logistic", "forest", "propagation", "ensemble")  # simple ones first: all are judged on the same labels
 
 
 def add(subparsers: Subparsers) -> None:
@@ -35,9 +38,9 @@ def add(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--algorithms",
         nargs="+",
-        default=list(ALGORITHMS),
         metavar="NAME",
-        help=f"methods to compare; the first is the baseline (default: {' '.join(ALGORITHMS)})",
+        help=f"methods to compare; the first is the baseline (default: {' '.join(ALGORITHMS)}; on features of your own "
+        f"the simple ones and the default, {' '.join(ON_FEATURES)}; on your own pictures {' '.join(ON_PICTURES)})",
     )
     parser.add_argument(
         "--seeds", type=count, default=3, metavar="N", help="how many seeds, counted from --seed on (default: 3)"
@@ -60,24 +63,37 @@ def _prepare(parser: Parser, arguments: list[str]) -> None:
     from cadr.cli.run_flags import add_choices, add_part_flags, choose
 
     choice = choose(arguments)
+    default = _default(arguments, choice)
     choice.named.pop("algorithm", None)
     choice.classes.pop("algorithm", None)
     add_choices(parser, skip=("algorithm",))
     group = parser.add_argument_group("algorithms")
     seen: set[str] = set()
-    for kind in _algorithms(parser, arguments).values():
+    for kind in _algorithms(parser, arguments, default).values():
         add_flags(group, kind, choice.recipe, skip=seen)
         seen |= {f.name for f in fields(kind)}
     add_part_flags(parser, choice.classes, choice.recipe)
-    parser.set_defaults(choice=choice)
+    parser.set_defaults(choice=choice, algorithms=list(default))
 
 
-def _algorithms(parser: Parser, arguments: list[str]) -> dict[str, type[Any]]:
+def _default(arguments: list[str], choice: Choice) -> tuple[str, ...]:
+    """Whom to compare where nobody says: on features, methods that are fitted in seconds."""
+    from cadr.config import OF_NETWORKS, VIEWS
+    from cadr.data import BENCHMARKS
+
+    if choice.recipe or any(argument in BENCHMARKS for argument in arguments):
+        return ALGORITHMS
+    flags = {a.split("=")[0][2:].replace("-", "_").removeprefix("no_") for a in arguments if a.startswith("--")}
+    networks = flags & OF_NETWORKS or choice.classes["views"] is not VIEWS["features"]
+    return ON_PICTURES if networks else ON_FEATURES
+
+
+def _algorithms(parser: Parser, arguments: list[str], default: Sequence[str]) -> dict[str, type[Any]]:
     from cadr.cli.main import Parser
     from cadr.config import CHOICES
 
     first = Parser(prog=parser.prog, add_help=False)
-    first.add_argument("--algorithms", nargs="+", default=list(ALGORITHMS))
+    first.add_argument("--algorithms", nargs="+", default=list(default))
     names = first.parse_known_args(arguments)[0].algorithms
     for name in names:
         if name not in CHOICES["algorithm"]:
@@ -163,7 +179,8 @@ def show(
     n, steps = len(results[baseline]), results[baseline][0]["steps"]
     over = f"mean ± standard deviation over {n} seeds" if n > 1 else "one seed"
     print()
-    show_table(columns, lines, title=f"After {steps:,} steps, {over}")
+    instant = all(result.get("ms_per_step", 0) is None for runs in results.values() for result in runs)
+    show_table(columns, lines, title=f"Fitted in one go, {over}" if instant else f"After {steps:,} steps, {over}")
     print()
     lost = (zero_recall(result["recall"]) for runs in results.values() for result in runs)
     print(" ".join(filter(None, (meaning(results, baseline, judged), next(filter(None, lost), "")))))

@@ -24,7 +24,7 @@ from cadr.errors import ConfigError
 from cadr.utils.options import unknown_choice
 
 ALGORITHM = "cadr"
-_DEFAULT = f"chosen by the data: an ensemble for features of your own, {ALGORITHM} for all else"
+_DEFAULT = f"chosen by the data: an ensemble for features of your own, cap_cai for pictures; {ALGORITHM} on benchmarks"
 _ORDER = ("algorithm", "protocol", "model", "views", "source", "optimiser", "training")
 _HEADINGS = {"source": "data", "training": "training"}
 _CHOICE_HELP = {

@@ -26,7 +26,7 @@ are those of the chosen algorithm, protocol, model and views: add --algorithm fi
 
 Data of your own that are features (a table, embeddings, --features) are learned in seconds by an ensemble of simple
 learners, unless you name an algorithm; it uses every label, and is judged by cross-fitting. Pictures themselves take a
-network, as with --algorithm cadr: model, steps, batch, lr and ema are then chosen by the data where you do not give
+network, as with --algorithm cap_cai: model, steps, batch, lr and ema are then chosen by the data where you do not give
 them (the defaults shown below are for benchmarks), and a fifth of the labels is held out to judge the result on.
 """
 
