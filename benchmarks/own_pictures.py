@@ -48,7 +48,7 @@ def main() -> None:
             rows, labelled = draw(NAME, y, missing, seed)
             labels = np.where(labelled, y[rows], -1)
             flat = pixels[rows].reshape(len(rows), -1).astype(np.float32)
-            jobs = [("logistic_balanced", "pixels", flat)]
+            jobs: list[tuple[str, str, Any]] = [("logistic_balanced", "pixels", flat)]
             jobs += [(name, "vectors", vectors.X[rows]) for name in ON_VECTORS]
             jobs += [(name, "pixels", pixels[rows]) for name in NETWORKS]
             for method, sees, x in jobs:
