@@ -3,6 +3,7 @@
     PYTHONPATH=src python3 benchmarks/reproduce.py run cifar10-gamma50-cadr cifar10-gamma50-fixmatch --seeds 1 2 3
     … run cifar10-gamma50-cadr --steps 32768 --form pinv --abreast 4 --minutes 9
     … run fast:cifar10-gamma50-cadr    rows of fast.toml, which are named as those of hu2022.toml
+    … run cifar10-gamma50-cadr --seeds 1 2 3 --engine ray --gpus 0.25      in a Ray cluster, so much of a GPU each
     … rest --minutes 25                what benchmarks/plan.txt asks for and has no record, in its order
     … rest --list                      what that is
     … rest --dry                       whether its rows run: two tiny steps of each on the CPU, and no record
@@ -27,17 +28,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
+from cadr.cli.flags import add_engine, engine_gpus
 from cadr.cli.main import parser as cadr_parser
 from cadr.cli.recipes import read_rows
 from cadr.cli.run_flags import Choice, read_flat
 from cadr.config import CHANGEABLE
 from cadr.errors import CadrError, ConfigError
 from cadr.training.signature import FILE as INPUT
+from cadr.utils.ray_cluster import cluster, run_tasks
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -119,6 +123,39 @@ def show_rest(jobs: Sequence[Job], records: Path) -> None:
     minutes = sum(job.minutes for job in left if job.steps is None)
     more = f" and {minutes:g} minutes" if minutes else ""
     print(f"{len(left)} of {len(jobs)} runs are left, {sum(job.steps or 0 for job in left):,} steps{more}.")
+
+
+def run_in_ray(jobs: Sequence[Job], runs: Path, records: Path, gpus: float, minutes: float | None) -> int:
+    """The same in a Ray cluster, whose machines must find `runs` at the same place; each run has so many GPUs."""
+    waiting = [job for job in jobs if not _recorded(path_of(job.name, records))]
+    failed = 0
+    with cluster(gpus) as ray:
+        there = ray.cluster_resources()
+        together = round(1 / gpus) if 0 < gpus < 1 else 1 if gpus else int(there.get("CPU", 1))
+        for job in waiting:
+            remember_abreast(runs / job.name, min(together, len(waiting)))
+        work = [(job.command(runs / job.name)[3:], str(runs / f"{job.name}.log")) for job in waiting]
+        try:
+            for number, status in run_tasks(ray, _in_a_worker, work, gpus, minutes and 60 * minutes, polite=True):
+                job = waiting[number]
+                if status == 0:
+                    print(f"recorded {write_record(job, runs / job.name, records)}", flush=True)
+                else:
+                    failed += 1
+                    print(f"{job.name} ended with status {status}: see {work[number][1]}", file=sys.stderr, flush=True)
+        except KeyboardInterrupt:
+            print("Stopped and saved. The same command continues.", file=sys.stderr)
+            return UNFINISHED
+    return 1 if failed else 0
+
+
+def _in_a_worker(work: tuple[list[str], str]) -> int:
+    from cadr.cli.main import main
+
+    arguments, log = work
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # as Ray says that a task is no longer wanted
+    with open(log, "a") as file, redirect_stdout(file), redirect_stderr(file):  # noqa: PTH123
+        return main(arguments)
 
 
 def run(jobs: Sequence[Job], runs: Path, records: Path, abreast: int, minutes: float | None) -> int:
@@ -254,6 +291,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     rest.add_argument("--dry", action="store_true", help="two tiny steps of every row on the CPU, and no record")
     for command in (some, rest):
         command.add_argument("--abreast", type=int, default=1, metavar="K", help="runs at the same time (default: 1)")
+        add_engine(command, "train")
         command.add_argument("--minutes", type=float, metavar="M", help="stop and save after so long")
         command.add_argument("--runs", type=Path, default=ROOT / "runs", metavar="FOLDER")
         command.add_argument("--records", type=Path, default=RECORDS, metavar="FOLDER")
@@ -270,7 +308,13 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return 0
             if arguments.dry:
                 return dry_run(jobs)
-        status = run(jobs, arguments.runs, arguments.records, max(1, arguments.abreast), arguments.minutes)
+        runs, records, gpus = arguments.runs, arguments.records, engine_gpus(arguments)
+        if gpus is None:
+            status = run(jobs, runs, records, max(1, arguments.abreast), arguments.minutes)
+        elif arguments.abreast > 1:
+            raise ConfigError("--engine ray runs as many at the same time as there is room for; leave out --abreast")
+        else:
+            status = run_in_ray(jobs, runs.resolve(), records, gpus, arguments.minutes)
     except CadrError as error:
         print(f"reproduce: {error}", file=sys.stderr)
         return 2

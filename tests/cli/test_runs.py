@@ -64,7 +64,7 @@ def test_a_run_that_is_stopped_while_it_warns_is_closed_before_anything_else(mon
     monkeypatch.setattr(runs, "train", warning)
     monkeypatch.setattr("builtins.print", stopped)
     with pytest.raises(KeyboardInterrupt) as held:  # the traceback still holds on to the run
-        runs._quietly(runs.Job(Config("digits", CADR()), Path("run")), Opened())
+        runs.quietly(runs.Job(Config("digits", CADR()), Path("run")), Opened(), runs.complain)
     assert held.value.__traceback__ is not None
     assert closed
 
@@ -94,10 +94,10 @@ def test_a_defect_is_no_answer(monkeypatch):
 def work_failing(monkeypatch, error):
     """What a worker of two tasks answers, of which every one fails, and the tasks that it leaves."""
 
-    def failing(job, opened):
+    def failing(job, opened, warn):
         raise error
 
-    monkeypatch.setattr(runs, "_quietly", failing)
+    monkeypatch.setattr(runs, "quietly", failing)
     monkeypatch.setattr("os.setpgrp", lambda: None)
     monkeypatch.setattr("torch.set_num_threads", lambda n: None)
     tasks = iter([(0, "first"), (1, "second")])

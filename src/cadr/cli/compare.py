@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from cadr.cli.flags import count
+from cadr.cli.flags import add_engine, count, engine_gpus
 
 if TYPE_CHECKING:
     from cadr.cli.main import Parser, Subparsers
@@ -48,6 +48,7 @@ def add(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--processes", type=count, default=1, metavar="N", help="runs at the same time, one thread each (default: 1)"
     )
+    add_engine(parser, "train")
     parser.add_argument(
         "--out", type=Path, metavar="FOLDER", help="where the run folders go (default: runs/compare-DATA)"
     )
@@ -106,10 +107,16 @@ def run(namespace: Namespace) -> int:
     from cadr.cli.main import INTERRUPTED
     from cadr.cli.run_flags import not_concerned, stem
     from cadr.cli.runs import Job, finish
+    from cadr.errors import ConfigError
     from cadr.inference.accuracy_notes import caution_about_differences, examples_judged
     from cadr.inference.evaluation import UserLabels
     from cadr.training.plan import Opened
 
+    gpus = engine_gpus(namespace)
+    if gpus is not None and namespace.processes > 1:
+        raise ConfigError(
+            "--engine ray runs as many at the same time as the cluster has room for; leave out --processes"
+        )
     plans = read_plans(namespace, opened := Opened())
     told = next((planned.target for _, planned in plans if planned.target is not None), None)
     for words in [*not_concerned(namespace), *(told.sentences() if told else [])]:
@@ -118,7 +125,12 @@ def run(namespace: Namespace) -> int:
     jobs = [Job(planned.config, folder / f"{name}-seed{planned.config.training.seed}") for name, planned in plans]
     results: dict[str, list[dict[str, Any]]] = {name: [] for name, _ in plans}
     try:
-        finished = finish(jobs, min(namespace.processes, len(jobs)), opened)
+        if gpus is None:
+            finished = finish(jobs, min(namespace.processes, len(jobs)), opened)
+        else:
+            from cadr.cli.ray_runs import finish_in_ray
+
+            finished = finish_in_ray(jobs, gpus)
     except KeyboardInterrupt:
         print(f"Stopped; every run so far is saved in {folder}. The same command continues.", file=sys.stderr)
         return INTERRUPTED

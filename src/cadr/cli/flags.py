@@ -216,6 +216,36 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     add_root(parser)
 
 
+def add_engine(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument(
+        "--engine",
+        choices=["ray"],
+        help=f"{what} in the Ray cluster at $RAY_ADDRESS, else in one on this machine (extra: cadr[ray])",
+    )
+    parser.add_argument(
+        "--gpus",
+        type=_share_of_gpus,
+        metavar="X",
+        help="with --engine: GPUs, or which fraction of one, for each worker (default: none)",
+    )
+
+
+def engine_gpus(namespace: argparse.Namespace) -> float | None:
+    """GPUs for each of the engine's workers; None where there is no engine."""
+    from cadr.errors import ConfigError
+
+    if namespace.engine is None and namespace.gpus is not None:
+        raise ConfigError("--gpus belongs to --engine ray; --device says where one process computes")
+    return None if namespace.engine is None else namespace.gpus or 0.0
+
+
+def _share_of_gpus(text: str) -> float:
+    value = _number(float)(text)
+    if not 0.0 <= value <= 64.0 or (value > 1.0 and value % 1.0):
+        raise argparse.ArgumentTypeError(f"expected a fraction of a GPU, or a whole number of them, got {text!r}")
+    return float(value)
+
+
 def add_root(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--root", metavar="FOLDER", help="where benchmarks lie (default: $CADR_DATA, else data/)")
 

@@ -9,6 +9,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cadr.cli.flags import add_engine, engine_gpus
 from cadr.cli.terminal import show_table
 from cadr.utils.text import counted, listed
 
@@ -61,13 +62,19 @@ def add(subparsers: Subparsers) -> None:
         help="only the I-th of N parts of the rows, to be predicted on several machines; CSV files of all parts, one "
         "after another (cat), are the file of all rows, as only the first has the names of the columns",
     )
+    add_engine(parser, "predict")
     parser.set_defaults(run=run)
 
 
 def run(namespace: Namespace) -> int:
+    from cadr.errors import ConfigError
     from cadr.inference.predict import predict_file
+    from cadr.inference.ray_predict import RayEngine
     from cadr.utils.shard import Shard
 
+    gpus = engine_gpus(namespace)
+    if gpus is not None and (namespace.shard is not None or namespace.device != "auto"):
+        raise ConfigError("--engine ray shares out the rows and has --gpus; leave out --shard and --device")
     begun = time.perf_counter()
     found = predict_file(
         namespace.folder,
@@ -78,7 +85,8 @@ def run(namespace: Namespace) -> int:
         label_column=namespace.label_column,
         prior=namespace.prior,
         root=namespace.root,
-        device=namespace.device,
+        device=namespace.device if gpus is None else "cpu",  # the workers predict
+        engine=None if gpus is None else RayEngine(gpus),
         shard=None if namespace.shard is None else Shard.parse(namespace.shard),
         progress=_Progress(),
     )

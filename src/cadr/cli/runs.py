@@ -8,7 +8,7 @@ import queue
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
@@ -74,7 +74,7 @@ def _side_by_side(jobs: Sequence[Job], processes: int) -> list[Result]:
             if isinstance(answer, Exception):
                 raise answer
             results[index] = answer
-            print(f"{len(results)}/{len(jobs)} {jobs[index].out.name}: {_scores(answer)}", flush=True)
+            print(f"{len(results)}/{len(jobs)} {jobs[index].out.name}: {scores(answer)}", flush=True)
     except BaseException:
         for worker in workers:
             if worker.is_alive() and worker.pid:
@@ -147,7 +147,7 @@ def _answer(tasks: Any, answers: Any) -> None:
     while (task := tasks.get()) is not None:
         index, job = task
         try:
-            answers.put((index, _quietly(job, opened)))
+            answers.put((index, quietly(job, opened, complain)))
         except Exception as error:
             if not costs_a_sentence(error):
                 raise
@@ -155,17 +155,21 @@ def _answer(tasks: Any, answers: Any) -> None:
             return
 
 
-def _quietly(job: Job, opened: Opened) -> Result:
+def quietly(job: Job, opened: Opened, warn: Callable[[str], object]) -> Result:
     last: dict[str, Any] = {}
     with closing(train(job.config, job.out, _pool(job, opened))) as records:
         for last in records:
             if last["kind"] == "warning":
-                print(f"{job.out.name}: {last['message']}", file=sys.stderr, flush=True)
+                warn(f"{job.out.name}: {last['message']}")
     result: Result = last["result"]
     return result
 
 
-def _scores(result: Result) -> str:
+def complain(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)
+
+
+def scores(result: Result) -> str:
     accuracy = quoted_of(result)
     if accuracy is None:
         return "finished (no test set)"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -103,7 +103,7 @@ class Rows:
 class Engine(Protocol):
     """What predicts elsewhere than here: every block of all the rows, in order."""
 
-    def __call__(self, judge: Judge, rows: Rows, opened: Blocks) -> Iterator[Judged]: ...
+    def __call__(self, judge: Judge, rows: Rows, opened: Blocks) -> Generator[Judged, None, None]: ...
 
 
 def predict_file(
@@ -158,7 +158,9 @@ def predict_file(
     tally = Tally(predictor.class_names, passing)
     # The file is begun first: that it cannot be written should not show when all has been predicted.
     with file.open(out, begins=shard is None or shard.is_first) as write:
-        answers = _here(judge, opened, shard) if engine is None else nullcontext(engine(judge, rows, opened))
+        answers: AbstractContextManager[Iterator[Judged]] = (
+            _here(judge, opened, shard) if engine is None else closing(engine(judge, rows, opened))
+        )
         with answers as judged:
             for one in judged:
                 write(one.piece)

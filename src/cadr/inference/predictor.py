@@ -83,6 +83,9 @@ class Predictor:
         """For another process, which looks for the pretrained model itself."""
         return {name: value for name, value in self.__dict__.items() if name not in ("pretrained", "_double")}
 
+    def on(self, device: torch.device) -> Predictor:
+        return Predictor(self.model, self.spec, self.calibration, self.config, device, self.step)
+
     @property
     def class_names(self) -> tuple[str, ...]:
         return self.spec.class_names

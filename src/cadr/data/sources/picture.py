@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,14 @@ def open_blocks(path: Path, wanted: Wanted, labels: Path | None) -> Blocks:
     return picture_blocks([path], [Path(path.name)], names_of_texts([""], wanted.class_names), wanted)
 
 
-def picture_blocks(files: list[Path], names: list[Path], called: Names, wanted: Wanted) -> Blocks:
-    """Files, what they are to be called, and their labels."""
+def picture_blocks(
+    files: list[Path],
+    names: list[Path],
+    called: Names,
+    wanted: Wanted,
+    local: Callable[[list[Path]], AbstractContextManager[list[Path]]] = nullcontext,
+) -> Blocks:
+    """Files, what they are to be called, and their labels; `local` brings some of them to this machine."""
 
     parts = -(-len(files) // TOGETHER)
 
@@ -48,7 +55,8 @@ def picture_blocks(files: list[Path], names: list[Path], called: Names, wanted: 
         unreadable: Unreadable = []
         for start in (i * TOGETHER for i in range(parts)[first:last]):
             part = slice(start, start + TOGETHER)
-            examples, more = _examples(files[part], wanted)
+            with local(files[part]) as here:
+                examples, more = _examples(here, wanted)
             unreadable += more
             if unreadable:
                 continue  # all of them are named together, after which no prediction is kept

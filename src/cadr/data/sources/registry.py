@@ -13,8 +13,9 @@ from cadr.data.raw import Pictures, embed_pool
 from cadr.data.sources import csv_table, folder, hf_dataset, npy, npz, parquet, picture, text_folder
 from cadr.data.sources.arrays import array_blocks
 from cadr.data.sources.base import Blocks, Format, Kind, Options, PredictionDataError, Wanted
-from cadr.data.sources.images import resize_all
+from cadr.data.sources.images import holds, resize_all
 from cadr.data.sources.labels import names_of_numbers
+from cadr.data.sources.many_files import TABLES, is_url, open_url, table_folder
 from cadr.data.sources.more_labels import with_row_labels
 from cadr.errors import DataError
 from cadr.utils.files import check_kind, check_name, expand_home
@@ -46,12 +47,20 @@ def open_pool(spec: str | Path, options: Options, root: str | Path | None = None
 
 
 def open_blocks(spec: str, wanted: Wanted, labels: Path | None = None, root: str | Path | None = None) -> Blocks:
-    """Anything that can be trained on, or a single picture, to predict on."""
+    """Anything that can be trained on, a single picture, a folder of tables, or a URL, to predict on."""
+    if is_url(spec):
+        if labels is not None:
+            raise PredictionDataError(
+                f"{spec}: labels beside the data are for those on this machine; leave out --labels"
+            )
+        return open_url(spec, wanted, lambda file: open_blocks(str(file), wanted))
     if spec in BENCHMARKS:
         pool = open_benchmark(spec, root)
         names = names_of_numbers(pool.labels, pool.class_names, wanted.class_names)
         return array_blocks(spec, pool.examples, names, wanted)
     path, source = _found(spec, None, PredictionDataError, f"a folder, a picture, or {_FILES}")
+    if source is folder and wanted.kind == "features" and wanted.raw is None and holds(path, TABLES):
+        return table_folder(path, lambda file: open_blocks(str(file), wanted))
     if source.KIND not in (None, wanted.kind):
         raise wanted.other_kind(f"{spec} is {source.NAME}")
     if labels is not None and not source.LABELS_BESIDE:
