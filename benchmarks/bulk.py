@@ -2,7 +2,7 @@
 
     python benchmarks/bulk.py            # writes benchmarks/bulk.json
 
-Two million rows of 64 features by the plain command, in three shards, and in a Ray cluster of two workers, of which one
+Two million rows of 64 features by the plain command, in two shards, and in a Ray cluster of two workers, of which one
 is killed half-way; then two methods with three seeds each in such a cluster, one worker killed. Seconds are those of a
 machine that may have had other work (`load_before`), which processor seconds do not depend on as much.
 """
@@ -32,7 +32,7 @@ from benchmarks.predict import BLOCK, FEATURES, train
 from benchmarks.ray_workers import working
 
 RECORD = Path(__file__).with_suffix(".json")
-SHARDS, PICTURES = 3, 100
+SHARDS, PICTURES = 2, 64
 COMPARE = "compare digits --protocol longtail --n-max 20 --gamma 20 --algorithms fixmatch cadr --seeds 3 --steps 300"
 COMPARE += " --batch 16 --ratio 4 --evaluations 3 --model mlp --checkpoint-seconds 0 --device cpu"
 TIMED = ("seconds", "ms_per_step", "peak_memory_gib")
@@ -151,10 +151,10 @@ def measure() -> None:
             for i, out in enumerate(parts, 1)
         ]
         whole = digest(folder / "plain.csv")
-        embedded = pictures(folder)
         with two_workers():
             killed = predict_in_ray(run, data, folder / "killed.csv", rows // 2)
             compared = compare_in_ray(folder / "ray")
+        embedded = pictures(folder)
         record = {
             "rows": rows,
             "features": FEATURES,

@@ -10,6 +10,7 @@ import dataclasses
 import logging
 import os
 import pickle
+import warnings
 from collections.abc import Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -58,16 +59,18 @@ class RayEngine:
         else:
             work = _spans(opened.parts, workers)
             given = data.from_items([{"given": pickle.dumps(one)} for one in work], override_num_blocks=len(work))
-        judged = given.map_batches(
-            _Worker,
-            fn_constructor_args=(reader, self.gpus),
-            batch_size=1,
-            compute=data.ActorPoolStrategy(min_size=1, max_size=workers),
-            num_cpus=1,
-            num_gpus=self.gpus or None,
-            max_restarts=LOSSES,
-            max_task_retries=LOSSES,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Ray 2.64 is to take the last two by other names
+            judged = given.map_batches(
+                _Worker,
+                fn_constructor_args=(reader, self.gpus),
+                batch_size=1,
+                compute=data.ActorPoolStrategy(min_size=1, max_size=workers),
+                num_cpus=1,
+                num_gpus=self.gpus or None,
+                max_restarts=LOSSES,
+                max_task_retries=LOSSES,
+            )
         try:
             for row in judged.iter_rows():
                 yield row["judged"]
