@@ -2,9 +2,9 @@
 
 Every place in functional, estimate, algorithms and metrics where an operator, a comparison, a number, a reduction or a
 detach could be another one is a mutant; a seeded sample of them is tried, each in a process of its own, against the
-tests of its room, those that name its module first. A mutant that no test fails on has survived. The record lists
-the survivors by file and line, so that everybody can judge whether a test is missing or nothing has changed. It is
-written after every mutant, which are tried in random order: a run that is stopped is a smaller sample.
+tests of its room that take seconds, those that name its module first. A mutant that no test fails on has survived. The
+record lists the survivors by file and line, so that everybody can judge whether a test is missing or nothing has
+changed. It is written after every mutant, which are tried in random order: a run that is stopped is a smaller sample.
 
 mutmut and cosmic-ray start an interpreter for every mutant, which imports torch for longer than most tests run, and
 mutmut puts every function behind another one, which torch does not capture. Here a mutant is a fork of a process that
@@ -68,6 +68,7 @@ _NAMES = {
     **{"log": "exp", "exp": "log", "softmax": "log_softmax", "log_softmax": "softmax", "zeros": "ones"},
     **{"zeros_like": "ones_like", "ones_like": "zeros_like", "clamp": None, "detach": None, "abs": None, "sqrt": None},
 }
+_LONG = ("test_learning.py", "test_class_shares.py", "test_label_noise.py", "test_capture.py", "test_shapes.py")
 _QUIET = {"option", "Literal", "ClassVar", "TypeVar"}  # calls and subscripts with nothing in them that computes
 
 
@@ -163,16 +164,18 @@ class _Planted(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def tests_of(path: Path) -> list[str]:
-    """The test files of its room, those that mention the module first; those that train come last."""
+    """The test files of its room and of the functional core, those that mention the module first.
+
+    Without those that train for long: a mutant that they alone would catch counts as a survivor.
+    """
     stem = path.stem
     rooms = {"functional.py": ["functional"], "metrics.py": ["test_metrics.py", "training/test_step.py"]}
-    folders = rooms.get(path.name, [path.parent.name, "functional", "algorithms"])
-    files = [f for folder in dict.fromkeys(folders) for f in _test_files(TESTS / folder)]
-    words = {file: file.read_text() for file in files}
-    trains = ("test_learning.py", "test_class_shares.py", "test_label_noise.py")
+    folders = rooms.get(path.name, [path.parent.name, "functional"])
+    files = [f for folder in dict.fromkeys(folders) for f in _test_files(TESTS / folder) if f.name not in _LONG]
+    words = {file: file.read_text(encoding="utf-8") for file in files}
 
-    def rank(file: Path) -> tuple[bool, bool, bool, int]:
-        return file.name in trains, file.stem != f"test_{stem}", stem not in words[file], files.index(file)
+    def rank(file: Path) -> tuple[bool, bool, int]:
+        return file.stem != f"test_{stem}", stem not in words[file], files.index(file)
 
     return [str(file) for file in sorted(files, key=rank)]
 

@@ -89,3 +89,33 @@ def test_a_checkpoint_of_an_ensemble_whose_parts_do_not_fit(there, capsys, name,
 
     _signed(there / "fit", change)
     assert "is of no ensemble for these data; train the run again" in refused(arguments, capsys)
+
+
+RECORDS = {
+    "a confusion matrix of other classes": ("evaluation", "confusion", [[1, 2], [3, 4]]),
+    "a confusion matrix without a row": ("evaluation", "confusion", [[1, 0, 0], [0, 1, 0]]),
+    "a confusion matrix of words": ("evaluation", "confusion", [["a"] * 3] * 3),
+    "a confusion matrix that is empty": ("evaluation", "confusion", [[0] * 3] * 3),
+    "an accuracy that is a list": ("evaluation", "accuracy", []),
+    "an accuracy without a number": ("evaluation", "accuracy", float("nan")),
+    "too few recalls": ("evaluation", "recall", [50.0]),
+    "a part that is a number": ("evaluation", "on", 3),
+    "too many shares": ("train", "prior", [0.25] * 4),
+    "a share that is unknown": ("train", "prior", [0.5, None, 0.5]),
+    "a threshold that is a word": ("train", "thresholds", ["high", 0.5, 0.5]),
+    "a loss too large": ("train", "loss", 10**400),
+    "a clock that is a word": ("train", "timing", {"seconds": "long"}),
+    "a step that is a word": ("train", "step", "7"),
+}
+
+
+@pytest.mark.parametrize("what", RECORDS)
+def test_records_that_no_run_writes(there, capsys, what):
+    kind, name, value = RECORDS[what]
+    path = there / "net" / "metrics.jsonl"
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    last = next(record for record in reversed(records) if record["kind"] == kind)
+    last[name] = value
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert "metrics.jsonl" in refused(["report", "net", "--out", "r.html"], capsys)
+    assert not (there / "r.html").exists()

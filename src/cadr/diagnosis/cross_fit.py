@@ -37,17 +37,19 @@ def cross_fit(
     random: np.random.Generator,
     hold_out_single: bool = False,
     weights: Floats | None = None,
+    folds: Rows | None = None,
 ) -> CrossFit:
     """Every row of a fold is scored by the classifier of the other folds; `labels` are 0 … C − 1, each there.
 
-    A labelled row counts as often in training as its weight says.
+    A labelled row counts as often in training as its weight says. `folds` are those of the labelled rows, where they
+    are not to be drawn.
 
     A class with a single label always stays in training, or one classifier would not know the class. But then that
     label's own score is better than those of rows without a label: to compare the two, hold it out like the others. The
     class has no probability in its fold then.
     """
     counts = np.bincount(labels)
-    fold = _spread_over_folds(labels, random)
+    fold = _spread_over_folds(labels, random) if folds is None else folds
     other_fold = random.permutation(np.arange(len(unlabelled)) % FOLDS)
     kept = _capped(labels, TRAINING_LABELS, random)
     x, y, fold_kept = features[labelled[kept]], labels[kept], fold[kept]

@@ -15,6 +15,7 @@ from cadr.data.pool import MISSING, Pool, is_mapped, unlabelled
 from cadr.diagnosis.checks import Check, class_weights, distance_check, domain_check
 from cadr.diagnosis.cross_fit import CrossFit, cross_fit
 from cadr.diagnosis.features import Features, fit_features
+from cadr.diagnosis.modes import FEWEST, clearly_better, with_centres
 from cadr.diagnosis.result import ESTIMABLE, ClassDiagnosis, Diagnosis, flag_of
 from cadr.errors import DataError
 from cadr.estimate.hotelling import Permutation, hotelling_test
@@ -62,14 +63,17 @@ def _diagnose(pool: Pool, labelled: Rows, unlabelled: Rows, repeats: int, seed: 
     features = fit_features(pool, np.sort(np.concatenate([labelled, unlabelled])), random)
     w, others = (None if pool.weights is None else pool.weights[rows] for rows in (some_labelled, some_unlabelled))
     fits = [cross_fit(features, some_labelled, labels, some_unlabelled, random, weights=w) for _ in range(repeats)]
+    seen = _bent(features, fits[0], some_labelled, labels, some_unlabelled, w, seed)
+    if seen is not features:
+        fits = [cross_fit(seen, some_labelled, labels, some_unlabelled, random, weights=w) for _ in range(repeats)]
 
     shares = unlabelled_shares(fits, labels, w, others)
     bounds = intervals(shares, fits, labels, random, w, others)
     tested = fits[0]
     if (counts == 1).any():
-        tested = cross_fit(features, some_labelled, labels, some_unlabelled, random, hold_out_single=True)
+        tested = cross_fit(seen, some_labelled, labels, some_unlabelled, random, hold_out_single=True)
     test = missing_at_random(tested, random)
-    domain, distance = _checks(features, some_labelled, labels, some_unlabelled, shares.share, random)
+    domain, distance = _checks(features, seen, some_labelled, labels, some_unlabelled, shares.share, random)
     right = np.mean([fit.labelled.argmax(1) == labels for fit in fits], axis=0)
     recall = np.bincount(labels, right if w is None else right * w) / np.bincount(labels, w)
     several = counts >= ESTIMABLE  # a single label was trained on
@@ -87,7 +91,24 @@ def _diagnose(pool: Pool, labelled: Rows, unlabelled: Rows, repeats: int, seed: 
         far_share=distance.value,
         far_limit=distance.limit,
         seed=seed,
+        bent=seen is not features,
     )
+
+
+def _bent(
+    features: Features, straight: CrossFit, labelled: Rows, labels: Rows, unlabelled: Rows, w: Floats | None, seed: int
+) -> Features:
+    """The features with centres beside them, where the labels ask for these; otherwise as they are.
+
+    Draws are its own, so that a diagnosis without them is the same as if nobody had looked.
+    """
+    if len(labelled) < FEWEST:
+        return features
+    random = np.random.default_rng([seed, 1])
+    wider = with_centres(features, np.sort(np.concatenate([labelled, unlabelled])), int(labels.max()) + 1, random)
+    some = unlabelled[:0]  # whose scores nobody needs yet
+    bent = cross_fit(wider, labelled, labels, some, random, weights=w, folds=straight.fold_labelled)
+    return wider if clearly_better(bent, straight, labels) else features
 
 
 def parts_of(pool: Pool) -> tuple[Rows, Rows]:
@@ -174,6 +195,7 @@ def missing_at_random(fit: CrossFit, random: np.random.Generator, permutations: 
 
 def _checks(
     features: Features,
+    seen: Features,
     labelled: Rows,
     labels: Rows,
     unlabelled: Rows,
@@ -183,7 +205,8 @@ def _checks(
     here = _sample(np.arange(len(labelled)), CHECK_ROWS, random)
     there = _sample(np.arange(len(unlabelled)), CHECK_ROWS, random)
     x, others = features[labelled[here]], features[unlabelled[there]]
-    domain = domain_check(x, labels[here], class_weights(labels[here], share), others)
+    sides = (x, others) if seen is features else (seen[labelled[here]], seen[unlabelled[there]])
+    domain = domain_check(sides[0], labels[here], class_weights(labels[here], share), sides[1])
     return domain, distance_check(x, class_weights(labels[here], share, least=2), others)
 
 

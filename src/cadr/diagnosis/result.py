@@ -69,6 +69,12 @@ class Diagnosis:
     far_share: float  # of the unlabelled rows: far from every label, where a tenth is expected
     far_limit: float  # above which there may be a class that nobody labelled
     seed: int
+    bent: bool = False  # the classifier also saw how near rows are to centres, as classes have several modes
+
+    @property
+    def classifier(self) -> str:
+        """That the figures rest on, in words."""
+        return "a classifier of clusters" if self.bent else "a linear classifier"
 
     @property
     def missing_at_random(self) -> bool:

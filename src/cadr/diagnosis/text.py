@@ -85,7 +85,7 @@ def warnings(d: Diagnosis) -> tuple[str, ...]:
         found.append(f"Under {ENOUGH} labels, intervals may be too narrow: {_listed(names['few'])}.")
     if d.weak:
         found.append(
-            f"Weak separability: a linear classifier finds {100 * d.balanced_accuracy:.0f} % of a class on average, so "
+            f"Weak separability: {d.classifier} finds {100 * d.balanced_accuracy:.0f} % of a class on average, so "
             "shares and propensities cannot be trusted. Better features help, such as embeddings."
         )
     if d.other_than_class:
@@ -159,7 +159,7 @@ def closing(diagnosis: Diagnosis) -> list[str]:
         f"Effective number of labels: {d.worth} of {d.labelled:,}{ratio}.",
         f"Assumption that missingness depends on the class alone: {fine} (AUC {d.domain_auc:.3f}, a half is best, "
         f"limit {d.domain_limit:.3f}).",
-        *([f"Classes told apart by a linear classifier: {found} of a class found on average."] if d.checkable else []),
+        *([f"Classes told apart by {d.classifier}: {found} of a class found on average."] if d.checkable else []),
         *(f"Warning: {warning}" for warning in d.warnings),
         CAVEAT,
     ]

@@ -110,7 +110,7 @@ def weighted_accuracy(confusion: Sequence[Sequence[int]], propensity: Sequence[f
 def last_evaluation(out: Path) -> Record | None:
     """The last one of a run; None if it has none, or its records are lost."""
     with suppress(CheckpointError):
-        return next((r for r in reversed(RunFolder(out).records()) if r["kind"] == "evaluation"), None)
+        return next((r for r in reversed(RunFolder(out).checked_records()) if r["kind"] == "evaluation"), None)
     return None
 
 

@@ -42,7 +42,7 @@ def model_card(
     network = own if config.model is None else title_of(config.model)
     facts = describe_run(config, Path(config.data).name, network, None)
     # An interrupted run has records of steps beyond its checkpoint, which will be done again, or was judged before it.
-    records = [record for record in RunFolder(run).records() if record["step"] <= predictor.step]
+    records = [record for record in RunFolder(run).checked_records() if record["step"] <= predictor.step]
     last = next((record for record in reversed(records) if record["kind"] == "evaluation"), None)
     unknown = ""
     if last is None:

@@ -131,7 +131,7 @@ def training_shares(run: Path | str, predictor: Predictor) -> tuple[Floats, str]
 
 
 def _believed(folder: RunFolder) -> Floats:
-    records = [record for record in folder.records() if "prior" in record]
+    records = [record for record in folder.checked_records() if "prior" in record]
     if not records:
         raise CheckpointError(f"{folder.path} has no record of its training, so its class shares are not known.")
     prior: Floats = np.array(records[-1]["prior"], dtype=np.float64)

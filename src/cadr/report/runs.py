@@ -42,11 +42,12 @@ class ReportedRun:
         config = folder.config()
         if config is None:
             raise CheckpointError(f"{path} is not a run: it holds no config.toml; name the folder that train made.")
-        records = folder.records()
+        spec = InputSpec.read(path)
+        records = folder.checked_records(len(spec.class_names))
         if not any(record["kind"] in _TELLING for record in records):
             raise CheckpointError(f"{path} has nothing to report yet: no training step was recorded; train it first.")
         finished = result(path) if (path / "result.json").exists() else None
-        return ReportedRun(path, name, style, config, InputSpec.read(path), records, finished)
+        return ReportedRun(path, name, style, config, spec, records, finished)
 
     def of(self, kind: str) -> list[Record]:
         return [record for record in self.records if record["kind"] == kind]

@@ -20,6 +20,7 @@ Whatever depends on the clock or the machine stands under `timing`: `seconds` so
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from torch import Tensor
@@ -28,6 +29,56 @@ from cadr import metrics
 from cadr.config import Training
 
 Record = dict[str, Any]
+
+
+_NUMBERS = {"train": ("steps", "loss", "mask", "lr"), "evaluation": ("accuracy", "gm")}
+_OF_CLASSES = {
+    "train": ("precision", "coverage", "prior", "thresholds"),
+    "evaluation": ("recall",),
+    "fitted": ("prior", "shares", "deviations"),
+    "shares": ("share", "low", "high"),
+}
+_TEXTS = dict.fromkeys(("warning", "renaming", "generation"), ("message",)) | {"evaluation": ("on",)}
+
+
+def check_record(record: Any, classes: int | None) -> int | None:
+    """Raise a ValueError for what none of our own records has; returns how many classes there are, where it says so.
+
+    What is not asked for by anybody who reads records is not looked at.
+    """
+    if not isinstance(record, dict) or not isinstance(record.get("kind"), str) or not _is_count(record.get("step")):
+        raise ValueError("it has no kind or no step")
+    kind = record["kind"]
+    wrong = [name for name in _NUMBERS.get(kind, ()) if not _is_number(record.get(name))]
+    wrong += [name for name in _TEXTS.get(kind, ()) if not isinstance(record.get(name), str)]
+    for name in _OF_CLASSES.get(kind, ()):
+        values = record.get(name)
+        if not isinstance(values, list) or not all(v is None or _is_number(v) for v in values):
+            wrong.append(name)
+            continue
+        classes = len(values) if classes is None else classes
+        wrong += [name] * (len(values) != classes or (name == "prior" and None in values))
+    if kind == "evaluation" and not _is_confusion(record.get("confusion"), classes):
+        wrong.append("confusion")
+    if not isinstance(record.get("timing", {}), dict) or not all(map(_is_number, record.get("timing", {}).values())):
+        wrong.append("timing")
+    if wrong:
+        raise ValueError(f"its {wrong[0]} is not what it should be")
+    return classes
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+
+
+def _is_confusion(value: Any, classes: int | None) -> bool:
+    rows = value if isinstance(value, list) else []
+    whole = len(rows) == classes and all(isinstance(row, list) and len(row) == classes for row in rows)
+    return whole and all(_is_count(count) for row in rows for count in row) and any(map(any, rows))
 
 
 def evaluation_points(training: Training) -> set[int]:

@@ -18,7 +18,7 @@ from cadr.config import Config
 from cadr.data import BENCHMARKS
 from cadr.errors import CheckpointError, ConfigError, TrainingError
 from cadr.models.pretrained import HuggingFace
-from cadr.training.record import Record
+from cadr.training.record import Record, check_record
 from cadr.utils import ranks
 from cadr.utils.files import expand_home, real_path, sync
 from cadr.utils.untrusted import check_plain, parse_json
@@ -114,6 +114,19 @@ class RunFolder:
         """What metrics.jsonl holds; a last line that a kill left unfinished is no record."""
         return list(read_records(self.metrics))
 
+    def checked_records(self, classes: int | None = None) -> list[Record]:
+        """The same for whoever relies on what stands in them, of so many classes."""
+        records = self.records()
+        for record in records:
+            try:
+                classes = check_record(record, classes)
+            except ValueError as error:
+                raise CheckpointError(
+                    f"{self.metrics} has a record of step {record['step']} that no run writes: {error}; train the run "
+                    "again, in another folder."
+                ) from None
+        return records
+
     def settle(self) -> None:
         """Make the records durable: a checkpoint that outlives a crash is of no step whose records do not."""
         if ranks.number():
@@ -148,7 +161,8 @@ def read_records(path: Path) -> Iterator[Record]:
                 return
             try:
                 record: Any = parse_json(line)
-                record["kind"], record["step"]
+                if not (isinstance(record["kind"], str) and isinstance(record["step"], int)):
+                    raise ValueError("it has no kind or no step")
             except (ValueError, KeyError, TypeError):
                 raise CheckpointError(
                     f"{path}, line {number} is no record: {line[:60].strip()!r}; delete it and the lines after it."
