@@ -27,6 +27,11 @@ def add(subparsers: Subparsers) -> None:
     add_source(parser)
     parser.add_argument("--out", type=Path, required=True, metavar="X.npz", help="where to write")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
+    parser.add_argument(
+        "--shard",
+        metavar="I/N",
+        help="only the I-th of N parts of what nobody has labelled; np.concatenate joins the arrays of all parts",
+    )
     parser.set_defaults(run=run)
 
 
@@ -35,6 +40,7 @@ def run(namespace: Namespace) -> int:
     from cadr.embedding.registry import Pretrained
     from cadr.errors import ConfigError
     from cadr.utils.files import expand_home
+    from cadr.utils.shard import Shard
 
     if namespace.features is None:
         raise ConfigError("embed needs --features NAME: a pretrained model's Hugging Face name, folder or .onnx file")
@@ -45,8 +51,13 @@ def run(namespace: Namespace) -> int:
         raise ConfigError(f"{namespace.out} is what to embed; write the vectors to another file")
     begun = time.perf_counter()
     labels = None if namespace.labels is None else expand_home(namespace.labels)
-    arrays = without_labels(data, labels, Pretrained.find(namespace.features, namespace.device))
+    shard = None if namespace.shard is None else Shard.parse(namespace.shard)
+    arrays = without_labels(data, labels, Pretrained.find(namespace.features, namespace.device), shard)
     words = "without labels"
+    if arrays is None and shard is not None:
+        raise ConfigError(
+            f"--shard: {namespace.data} has labels, or is a table; parts are of plain folders and .npy files"
+        )
     if arrays is None:
         pool = open_source(namespace)
         arrays = arrays_of(pool)

@@ -16,8 +16,11 @@ from cadr.data.sources.images import IMAGES, visible
 from cadr.data.sources.npz import IDS
 from cadr.data.sources.texts import TEXTS, read_texts
 from cadr.embedding.registry import Pretrained
+from cadr.errors import DataError
 from cadr.utils.files import atomic_write
+from cadr.utils.shard import Shard
 
+TOGETHER = 256  # a multiple of every model's batch
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -31,8 +34,13 @@ def arrays_of(pool: Pool) -> Arrays:
     return arrays | _ids(pool.identifiers)
 
 
-def without_labels(path: Path, labels: Path | None, pretrained: Pretrained) -> Arrays | None:
-    """Vectors of a plain folder, or an array of pictures, that nobody has labelled; None of all other data."""
+def without_labels(
+    path: Path, labels: Path | None, pretrained: Pretrained, shard: Shard | None = None
+) -> Arrays | None:
+    """Vectors of a plain folder, or an array of pictures, that nobody has labelled; None of all other data.
+
+    Of a `shard` these rows alone, which go through the model in the same batches as they do with all others.
+    """
     raw: Raw
     if npy.matches(path) and labels is None:
         raw, names = raw_of(str(path), np.asarray(npy.read_npy(path))), None
@@ -43,6 +51,12 @@ def without_labels(path: Path, labels: Path | None, pretrained: Pretrained) -> A
         names = tuple(file.relative_to(path).as_posix() for file in files)
     else:
         return None
+    if shard is not None:
+        parts = shard.part(-(-len(raw) // TOGETHER))
+        if not parts:
+            raise DataError(f"shard {shard}: {path} has {len(raw):,} rows, too few for so many parts; take fewer")
+        rows = slice(parts.start * TOGETHER, parts.stop * TOGETHER)
+        raw, names = raw[rows], names and names[rows]
     return {"x": embed(pretrained, raw)} | _ids(names)
 
 

@@ -1,0 +1,16 @@
+"""The figures of docs/scale.md are those of the committed records."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+MEASURED = json.loads((ROOT / "benchmarks" / "predict.json").read_text(encoding="utf-8"))["predictions"]
+
+
+@pytest.mark.parametrize("measured", MEASURED, ids=lambda measured: f"{measured['from']} to {measured['to']}")
+def test_core_hours(measured):
+    hours = measured["processor_seconds"] / measured["rows"] / 3600
+    line = f"| {measured['from']} → {measured['to']} | {' | '.join(f'{hours * n:.2g}' for n in (1e6, 1e8, 1e9))} |"
+    assert line in (ROOT / "docs" / "scale.md").read_text(encoding="utf-8").splitlines()
