@@ -8,6 +8,7 @@ import pytest
 
 from cadr.cli.main import main
 from cadr.data import open_data
+from cadr.label.display import Display, ShownExample
 from cadr.label.session import Session
 from tests.label.runs import copied, served
 from tests.report.own_runs import TINY, read_csv, write_csv
@@ -281,7 +282,7 @@ def test_training_on_from_the_page(opened):
     page.page.get_by_role("button", name="Train on with these labels").click()
     page.until("state.training.running")
     assert page.page.is_disabled("#skip")
-    page.until("!state.training.running && state.run.endsWith('run-2')", 60)
+    page.until("!state.training.running && state.run.endsWith('run-2')", 240)
     assert page.text("#progress").startswith("0 of 23 shown, 0 labelled")
     assert page.page.is_visible("#guesses button")
 
@@ -307,6 +308,23 @@ def test_names_that_would_like_to_run_stay_text(browser, hostile, tmp_path):
     table = str(tmp_path / "table.csv")
     pool = open_data(table, ignore_columns=("id",), labels=tmp_path / "table.labels.csv")
     assert set(labels) <= set(pool.class_names) == set(HOSTILE)
+
+
+def test_a_text_is_shown_as_it_is_and_read_aloud(browser, squares, tmp_path, monkeypatch):
+    text = f"First line, “quoted”.\n{HOSTILE[0]}"
+    monkeypatch.setattr(Display, "shown", lambda self, row: ShownExample(f"{row}.txt", text=text))
+    with served(Session(copied(squares, tmp_path), device="cpu")) as server:
+        page = Page(browser, server, width=360)
+        assert page.text("#shown").strip() == text
+        assert page.page.evaluate("document.documentElement.scrollWidth") <= 360
+        assert "First line, “quoted”." in page.page.locator("#example").aria_snapshot()
+        given = page.labels()
+        page.press("1", passed=1)
+        assert len(page.labels()) == len(given) + 1
+        assert page.page.evaluate("window.hacked") is None
+        assert page.page.evaluate("document.querySelectorAll('img, script:not([src])').length") == 0
+        assert page.said == []
+        page.context.close()
 
 
 def test_even_a_script_that_got_in_would_not_run(browser, squares, tmp_path):
