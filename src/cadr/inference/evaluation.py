@@ -46,6 +46,7 @@ _WHERE = {VALIDATION: " on held-out labels", CROSS_FITTED: " on the labels, each
 _AT_ONCE = 1_000  # in memory, of a mapped file
 _DRAWS = 4_000  # for an interval
 _Z90 = 1.645
+_WARNING = "Warning: "
 
 
 def evaluate_run(
@@ -104,6 +105,8 @@ def closing_words(
 ) -> list[str]:
     """What a finished run came to, and what to know before believing it, a sentence or two a line.
 
+    What decides whether to use the model comes first: that it tells less than a guess, or contradicts the diagnosis.
+
     `pool`, `diagnosis` and `predictor` are given where they are there already.
     """
     found = result(out)
@@ -111,12 +114,13 @@ def closing_words(
     words = [summary(found)]
     if accuracy is not None and last is not None and better_guess(judged := last | {"accuracy": accuracy}):
         words.append(caution_about_guess(judged, InputSpec.read(out).class_names))
-    if accuracy is not None:
-        words.append(caution(accuracy, examples_judged(out), found["evaluated_on"]))
-    labels = UserLabels.of(config, pool, diagnosis)
+    labels, of_labels = UserLabels.of(config, pool, diagnosis), []
     if labels is not None:
-        words += labels.words(predictor or Predictor.load(out, device=config.training.device), last)
-    return [*filter(None, words)]
+        of_labels = labels.words(predictor or Predictor.load(out, device=config.training.device), last)
+    decisive = [line for line in of_labels if line.startswith(_WARNING)]
+    about = "" if accuracy is None else caution(accuracy, examples_judged(out), found["evaluated_on"])
+    rest = [line for line in of_labels if line not in decisive]
+    return [*filter(None, [*words, *decisive, about, *rest])]
 
 
 def summary(result: dict[str, Any]) -> str:
@@ -167,7 +171,7 @@ class UserLabels:
         found = None if evaluation is None else self.weighted(evaluation)
         said = [] if found is None or evaluation is None else [weighted_in_words(evaluation, found)]
         contradicted = outside(self.diagnosis, self._shares(predictor))
-        return [*said, f"Warning: {contradicted}"] if contradicted else said
+        return [f"{_WARNING}{contradicted}", *said] if contradicted else said
 
     def _shares(self, predictor: Predictor) -> list[float]:
         """Of the unlabelled rows, by class, as `cadr predict` names them."""
