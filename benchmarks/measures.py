@@ -40,32 +40,41 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "cadr"
 RECORD = Path(__file__).with_suffix(".json")
 SIDE, ROWS, LABELS = 13, 90, (22, 10, 5)
-NEW = (  # pretrained models, ensembles, labelling, tracking, weights, populations, what is estimated in training
+NEW = (  # pretrained models, ensembles, labelling, tracking, weights, populations, GPUs, what training estimates
     "embedding",
     "ensemble",
     "label",
     "training/tracking",
+    "algorithms/simclr.py",
     "api.py",
     "cli/embed.py",
     "cli/export_tasks.py",
     "cli/label.py",
     "data/embedded_file.py",
     "data/raw.py",
+    "data/replicates.py",
+    "data/sources/hf_dataset.py",
     "data/sources/label_exports.py",
     "data/sources/more_labels.py",
     "data/sources/text_folder.py",
     "data/sources/texts.py",
     "diagnosis/weights.py",
     "estimate/running_shares.py",
+    "inference/around_estimator.py",
     "inference/population.py",
     "models/pretrained.py",
+    "models/synced_norm.py",
     "optim/muon.py",
+    "training/distributed.py",
     "training/ensemble_run.py",
     "training/pace.py",
     "training/phases/asked.py",
+    "training/phases/pretraining.py",
     "training/phases/share_estimates.py",
     "training/recovery.py",
+    "training/threads.py",
     "training/warm_start.py",
+    "utils/ranks.py",
     "utils/shard.py",
 )
 COMMAND = "train photos --labels labels.csv --out run --steps 8 --device cpu"

@@ -87,7 +87,7 @@ def test_columns_in_another_order_from_every_kind_of_file(run, tmp_path, monkeyp
     monkeypatch.setitem(sys.modules, "pyarrow.csv", None)
     np.testing.assert_array_equal(examples(run, table), expected)
     assert main(["predict", str(run), str(table), "--out", str(tmp_path / "p.csv")]) == 0
-    assert "training table does not have" not in capsys.readouterr().out
+    assert "unseen in training" not in capsys.readouterr().out
     found = read_csv(tmp_path / "p.csv")
     assert [(row["note"], row["id"]) for row in found] == [("x", f"tree {i}") for i in range(60)]
     probabilities = Predictor.load(run).probabilities(expected).max(1).values.numpy()
