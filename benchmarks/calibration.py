@@ -70,7 +70,7 @@ def run(job: Job) -> tuple[Job, int, float, float]:
     y, kept = np.full(len(rows), -1), _tail(job.labels, pool.num_classes)
     for c, number in enumerate(kept):
         y[np.flatnonzero(pool.labels[rows] == c)[:number]] = c
-    model = CADRClassifier(validation=0.2, random_state=job.seed, **case.settings).fit(X, y)
+    model = CADRClassifier("cadr", validation=0.2, random_state=job.seed, **case.settings).fit(X, y)
     logits = model._predictor.logits(as_examples("X", X_test)).double()
     truth, weights = torch.from_numpy(pool.test_labels), torch.ones(len(X_test), dtype=torch.float64)
     before, after = (

@@ -47,11 +47,11 @@ def _ours(algorithm: str, seed: int) -> CADRClassifier:
 METHODS = (
     Method("CADR, small convolutional net", "images", lambda seed: _ours("cadr", seed)),
     Method("supervised, the same net", "images", lambda seed: _ours("supervised", seed)),
-    Method("CADR, default for features", "pixels", lambda seed: CADRClassifier(random_state=seed)),
+    Method("CADR, default for features", "pixels", lambda seed: CADRClassifier("cadr", random_state=seed)),
     Method(
         "CADR, the same, told that classes are equally frequent",
         "pixels",
-        lambda seed: CADRClassifier(settings={"target_prior": (1.0,) * 10}, random_state=seed),
+        lambda seed: CADRClassifier("cadr", settings={"target_prior": (1.0,) * 10}, random_state=seed),
     ),
     Method("LabelSpreading, 7 neighbours", "pixels", lambda seed: LabelSpreading(kernel="knn", n_neighbors=7)),
     Method("LabelSpreading, RBF", "pixels", lambda seed: LabelSpreading(kernel="rbf", gamma=4.0)),

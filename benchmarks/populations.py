@@ -109,9 +109,9 @@ SETTINGS: dict[str, Callable[[int], Rows]] = {
 METHODS: dict[str, Callable[[int, int], Any]] = {
     "logistic regression": lambda classes, seed: make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)),
     "CADR, equal shares": lambda classes, seed: CADRClassifier(
-        settings={"target_prior": (1.0,) * classes}, random_state=seed
+        "cadr", settings={"target_prior": (1.0,) * classes}, random_state=seed
     ),
-    "CADR, diagnosed shares": lambda classes, seed: CADRClassifier(random_state=seed),
+    "CADR, diagnosed shares": lambda classes, seed: CADRClassifier("cadr", random_state=seed),
     "CAP + FreeMatch, re-sampled, diagnosed shares": lambda classes, seed: CADRClassifier(
         "cap_freematch_resampling", random_state=seed
     ),

@@ -41,7 +41,7 @@ def test_a_class_that_is_hardly_ever_predicted():
     y = np.full(len(X), -1)
     for digit, number in enumerate([40, 30, 20, 15, 10, 8, 6, 5, 4, 4]):
         y[[i for i in order if truth[i] == digit][:number]] = digit
-    model = CADRClassifier(steps=200, random_state=0)
+    model = CADRClassifier("cadr", steps=200, random_state=0)
     words = said(model, X, y)
     assert any("far fewer unlabelled examples than aimed at are predicted to be of class 8" in text for text in words)
     assert [record["message"] for record in model.history_ if "message" in record] == words
