@@ -142,8 +142,8 @@ def test_a_rare_class_stays_rare():
     X, truth = data.data[rows], 1 - data.target[rows]
     kept = np.random.default_rng(0).random(len(rows)) < np.array([0.05, 0.5])[truth]
     y = np.where(kept, truth, -1)
-    told = CADRClassifier(random_state=0, steps=300).fit(X, y)
-    equal = CADRClassifier(random_state=0, steps=300, settings={"target_prior": (0.5, 0.5)}).fit(X, y)
+    told = CADRClassifier("cadr", random_state=0, steps=300).fit(X, y)
+    equal = CADRClassifier("cadr", random_state=0, steps=300, settings={"target_prior": (0.5, 0.5)}).fit(X, y)
     right, wrong = ((model.predict(X) == truth)[~kept].mean() for model in (told, equal))
     assert right > 0.95
     assert right > wrong + 0.1
