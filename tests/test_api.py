@@ -106,7 +106,7 @@ def test_everything_that_the_shell_can_do(table, run, tmp_path, monkeypatch):
     assert kept.result == run.result
     with pytest.raises(ConfigError, match="is there already"):
         run.save(tmp_path / "kept")
-    assert any("held out" in line for line in run.summary())
+    assert any("held-out" in line for line in run.summary())
     assert run.records[-1]["kind"] == "evaluation"
 
 

@@ -75,7 +75,7 @@ def test_diagnose(desk):
 def test_train(trained):
     _, text = trained
     assert "Accuracy" in text
-    assert "held out" in text
+    assert "held-out labels" in text
 
 
 def test_predict(trained):

@@ -121,7 +121,7 @@ def test_defaults_of_functions_and_fields_agree():
     defaults = {f.name: f.default for f in dataclasses.fields(CADR)}
     for function in (functional.update_prior, functional.cap, functional.cai, functional.supplement, functional.cadr):
         for name, parameter in inspect.signature(function).parameters.items():
-            if parameter.default is not inspect.Parameter.empty:
+            if parameter.default is not inspect.Parameter.empty and not name.endswith("weights"):  # of a batch's rows
                 assert parameter.default == defaults[name], (function.__name__, name)
 
 

@@ -15,6 +15,7 @@ import pytest
 from cadr.cli import run_flags
 from cadr.cli.main import INTERRUPTED, Parser, main
 from cadr.config import CHOICES, FIXED, Config
+from cadr.training.state import TrainingState
 from tests.waiting import PATIENCE, until_lines
 
 TINY = ["--steps", "6", "--batch", "4", "--ratio", "2", "--evaluations", "2", "--model", "mlp", "--hidden", "8"]
@@ -248,13 +249,14 @@ def test_a_stopped_run_says_how_to_continue_and_does(tmp_path, number):
 
 
 def test_a_stopped_run_that_is_no_longer_finite_does_not_claim_to_be_saved(tmp_path, monkeypatch, capsys):
-    def interrupted(step):
-        if step.done == 20:
+    follow = TrainingState.follow
+
+    def interrupted(state, output, ema):
+        follow(state, output, ema)
+        if int(state.step) == 20:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(
-        "cadr.training.state.TrainingState.follow", interrupted
-    )  # between two steps, far from any record
+    monkeypatch.setattr(TrainingState, "follow", interrupted)  # between two steps, far from any record
     out = tmp_path / "run"
     assert main([*DIGITS, "--out", str(out), "--lr", "1e30", "--steps", "1000", "--log-every", "500"]) == 2
     output, error = capsys.readouterr()

@@ -83,7 +83,8 @@ def test_false_alarms_and_misses_of_the_checks():
         f"{counted('warned', NAMES, 'class')} of the images above",
         f"it came there in {both[0]} % (digits) and {both[1]} % (Fashion-MNIST)",
         f"Of 300 draws of wines, tumours and Gaussian classes in which a feature alone decides, "
-        f"{counted('unqualified', LINEAR, 'feature').removesuffix(' of 300')} are told as a bias by class",
+        f"{counted('unqualified', LINEAR, 'feature').removesuffix(' of 300')} are reported as a bias by class "
+        "without it",
         f"was suspected in {found[0]} % (digits) and {found[1]} % (Fashion-MNIST",
         f"without reason in {counted('far', LINEAR, *kinds)} draws of wines, tumours and Gaussian classes and in "
         f"{counted('far', NAMES, 'class')} of images; but in {counted('far', ['rings'], 'class')} of rings",

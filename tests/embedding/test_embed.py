@@ -193,7 +193,7 @@ def test_items_in_memory(tmp_path):
     assert isinstance(raw_of("X", np.array(["owl", "wren"])), Texts)
     assert isinstance(raw_of("X", [tmp_path, tmp_path]), PictureFiles)
     for other in (np.zeros((2, 3)), [1.0], [], ["owl", 1]):
-        with pytest.raises(DataError, match="X: expected texts, paths"):
+        with pytest.raises(DataError, match="X: expected texts, or pictures as paths"):
             raw_of("X", other)
     assert Pictures(array).key(0) == Pictures(array).key(1) != Pictures(array.reshape(2, 2, 8, 3)).key(0)
     assert Texts(("\udcff",)).key(0) != Texts(("?",)).key(0)  # of a file that is no UTF-8

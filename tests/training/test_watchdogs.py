@@ -88,6 +88,12 @@ def test_a_class_that_falls_far_short_of_its_target_is_named_once():
     )
 
 
+def test_a_method_is_not_told_to_compare_itself():
+    dog = Watch(("ant", "bee", "cat"), steps=800, aimed=(0.2, 0.5, 0.3), algorithm="cap_cai")
+    ((_, message),) = observe(dog, range(10, 801, 10), [1] + [0] * 6 + [2] * 3, 0.5)
+    assert "compare another method (cadr_resampling), which" in message
+
+
 def test_what_lies_above_a_quarter_of_its_target_or_has_none_is_no_reason():
     assert observe(aiming(0.2, 0.39, 0.41), range(10, 801, 10), [1] + [0] * 6 + [2] * 3, 0.5) == []
     assert observe(watch(), range(10, 801, 10), [1] + [0] * 98 + [2], 0.5) == []

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from cadr import metrics
-from cadr.config import Config
+from cadr.config import Config, name_of
 from cadr.data.pool import Pool
 from cadr.errors import CheckpointError
 from cadr.estimate.calibration import calibrate
@@ -111,7 +111,8 @@ class NetworkRun:
         self.finite = Finite(self.step)
         algorithm = config.algorithm
         aimed = None if algorithm.estimates_target else algorithm.aimed_at(prepared.pool.num_classes)
-        self.watch = Watch(prepared.pool.class_names, self.training.steps, [] if aimed is None else aimed.tolist())
+        aims = [] if aimed is None else aimed.tolist()
+        self.watch = Watch(prepared.pool.class_names, self.training.steps, aims, name_of(algorithm))
         self.clock = Clock(self.step.device)
         self.saving = Saving(folder.path, self.training.checkpoint_seconds)
         self.logged = 0  # the step of the last log record

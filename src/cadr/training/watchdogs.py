@@ -10,14 +10,18 @@ from torch import Tensor
 
 _PATIENCE = 1 / 8  # of the run: how long something must last before it is a warning
 _EARLY = 5 / 8  # of the run: a method that draws predictions to class shares finds classes until then
+_WORTH_COMPARING = ("cap_cai", "cadr_resampling")
 _SHORT = 1 / 4  # of the share that the method draws a class to
 
 
 class Watch:
     """Looks at every log interval. Its memory is plain, so that a continued run neither repeats nor forgets."""
 
-    def __init__(self, class_names: Sequence[str], steps: int, aimed: Sequence[float] = ()) -> None:
+    def __init__(
+        self, class_names: Sequence[str], steps: int, aimed: Sequence[float] = (), algorithm: str = "cadr"
+    ) -> None:
         """`aimed` are the shares that the method draws its predictions to, if it does."""
+        self.others = ", ".join(name for name in _WORTH_COMPARING if name != algorithm)
         self.class_names = class_names
         self.aimed = aimed
         self.patience = math.ceil(steps * _PATIENCE)
@@ -74,7 +78,7 @@ class Watch:
             return []
         return [
             f"Since step {since} far fewer unlabelled examples than aimed at are predicted to be of class "
-            f"{', '.join(found)}; compare another method (cap_cai, cadr_resampling), which may find them."
+            f"{', '.join(found)}; compare another method ({self.others}), which may find them."
         ]
 
     def _due(self, step: int, since: int) -> bool:
