@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from cadr.cli.main import main
 from cadr.data.pool import MISSING, Pool
+from cadr.diagnosis import weights as weights_module
 from cadr.diagnosis.cross_fit import INVERSE_RIDGE, cross_fit
 from cadr.diagnosis.diagnose import diagnose
 from cadr.diagnosis.features import fit_features
@@ -98,8 +99,24 @@ def test_the_standard_error_is_that_of_the_replicates(weighed):
         draws.append(total / rows.sum())
     found = weights.mean(values)
     assert found.standard_error == pytest.approx(np.std(draws, ddof=1))
-    assert found.interval() == pytest.approx((found.value - 1.96 * found[1], found.value + 1.96 * found[1]))
-    assert Estimate(1.0, 0.5).interval(1.0) == (0.5, 1.5)
+    assert found.replicates == len(draws)
+    low, high = Estimate(1.0, 0.5, 25).interval()
+    assert (low, high) == pytest.approx((1 - 2.0639 * 0.5, 1 + 2.0639 * 0.5), rel=1e-4)  # of a table of Student's t
+
+
+def test_the_mean_of_few_labels_varies_as_much_as_it_should():
+    """Replicates of k values have the unbiased variance of their mean, where exponential weights fall short."""
+    random = np.random.default_rng(0)
+    k, rest = 6, 40
+    labels = np.concatenate([np.zeros(k), np.ones(10), np.full(rest, -1)]).astype(np.int64)
+    pool = Pool(random.normal(size=(len(labels), 2)).astype(np.float32), labels, ("few", "more"), "few")
+    labelled = np.flatnonzero(labels >= 0)
+    drawn = weights_module._drawn(pool, labelled, np.bincount(labels[labelled])[labels[labelled]], 40_000, random)
+    values = random.normal(size=k)
+    means = drawn[:, :k] @ values / drawn[:, :k].sum(1)
+    assert means.var() == pytest.approx(values.var(ddof=1) / k, rel=0.05)
+    assert drawn.mean(0) == pytest.approx(1.0, abs=0.03)
+    assert drawn[:, -rest:].var() == pytest.approx(1.0, abs=0.03)  # without a label: exponential
 
 
 def test_a_good_imputation_makes_the_estimate_surer_and_no_imputation_makes_it_wrong():

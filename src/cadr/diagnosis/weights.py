@@ -1,8 +1,8 @@
 """Weights that undo the bias of the labels, for analyses of other programs: every row's probability of being labelled.
 
 A labelled row of class c stands for 1/φ_c rows like it, where φ_c = P(labelled | c) as the diagnosis estimates it. How
-far that estimate can be trusted is in replicate weights: each replicate gives every row an exponential weight (the
-Bayesian bootstrap), fits classifiers and class shares anew, and has propensities of its own. Whatever is computed once
+far that estimate can be trusted is in replicate weights: each replicate gives every row a random weight (the Bayesian
+bootstrap), fits classifiers and class shares anew, and has propensities of its own. Whatever is computed once
 with the weights is computed with each replicate, too, and varies by its standard error.
 """
 
@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import t as student
 
 from cadr.data.pool import Pool
 from cadr.diagnosis.checks import effective_size
@@ -34,13 +35,18 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 
+_LEAST_SHAPE, _LEAST_WEIGHT = 1 / 3, 1e-9  # of three labels; of what a row counts in a replicate
+
+
 class Estimate(NamedTuple):
     value: float
     standard_error: float
+    replicates: int  # that the standard error is from
 
-    def interval(self, z: float = 1.96) -> tuple[float, float]:
-        """Normal confidence interval, 95 % by default."""
-        return self.value - z * self.standard_error, self.value + z * self.standard_error
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Student's confidence interval, with one degree of freedom less than there are replicates."""
+        half = float(student.ppf((1.0 + confidence) / 2.0, self.replicates - 1)) * self.standard_error
+        return self.value - half, self.value + half
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +121,7 @@ class RowWeights:
         draws = map(estimate, self.replicates.rows, self.replicates.propensity)
         each = np.ones(len(known)) if self.pool.weights is None else self.pool.weights
         value = estimate(each, self.class_propensity)
-        return Estimate(value, float(np.std(list(draws), ddof=1)))
+        return Estimate(value, float(np.std(list(draws), ddof=1)), len(self.replicates.rows))
 
 
 def row_weights(pool: Pool, *, seed: int = 0, trim: float = TRIM, replicates: int = 0) -> RowWeights:
@@ -186,8 +192,7 @@ def _replicates(
 ) -> Replicates:
     """Each with the folds of one of the cross-fits, so that it differs from that by its weights alone."""
     _, labelled, labels, without = parts
-    size = (number, len(pool.labels))
-    rows = random.standard_exponential(size) if pool.weights is None else random.standard_gamma(pool.weights, size)
+    rows = _drawn(pool, labelled, np.bincount(labels)[labels], number, random)
     propensity = np.full((number, pool.num_classes), np.nan)
     for b in counted(range(number), number, "replicates"):
         here, there = rows[b, labelled], rows[b, without]
@@ -197,6 +202,19 @@ def _replicates(
         weight = np.bincount(labels, here)
         propensity[b, present] = weight / (weight + there.sum() * share)
     return Replicates(rows, propensity)
+
+
+def _drawn(pool: Pool, labelled: Rows, alike: Rows, number: int, random: np.random.Generator) -> Floats:
+    """(number, n) random weights of the rows, 1 in the mean, or what they weigh; `alike` labels are of a row's class.
+
+    With exponential weights the mean of k rows varies by s²/(k + 1), where s² divides by k: too little, if k is small.
+    With gamma variables of shape (k − 2)/k it varies by s²/(k − 1), which is unbiased.
+    """
+    shape = np.ones(len(pool.labels))
+    shape[labelled] = np.maximum((alike - 2) / alike, _LEAST_SHAPE)
+    weights = np.ones(len(shape)) if pool.weights is None else pool.weights
+    drawn = random.standard_gamma(shape * weights, (number, len(shape))) / shape
+    return np.maximum(drawn, _LEAST_WEIGHT)
 
 
 CLASSES = ".classes.csv"  # what the name of the classes' file ends in
