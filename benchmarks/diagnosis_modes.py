@@ -86,11 +86,17 @@ def record_of(setting: tuple[int, int, str], bends: bool, draws: list[dict[str, 
     }
 
 
-def show(records: list[dict[str, Any]]) -> None:
-    columns = list(records[0])
-    print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
-    for record in records:
-        print("| " + " | ".join(str(record[name]) for name in columns) + " |")
+def table(records: list[dict[str, Any]]) -> list[str]:
+    """Lines of a Markdown table: before and after the arrow, without and with centres."""
+    lines = [
+        "| classes, modes | decides | error | largest | coverage | warned | bent |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for before, after in zip(records[::2], records[1::2], strict=True):
+        pairs = (f"{before[name]} → {after[name]}" for name in ("mean_error", "largest_error", "coverage", "warned"))
+        where = f"{after['classes']}, {after['modes']} | {after['decides']}"
+        lines.append(f"| {where} | {' | '.join(pairs)} | {after['bent']} of {after['draws']} |")
+    return lines
 
 
 def main() -> None:
@@ -100,7 +106,7 @@ def main() -> None:
     parser.add_argument("--show", type=Path, metavar="FILE", help="only show a file written before")
     options = parser.parse_args()
     if options.show is not None:
-        show(json.loads(options.show.read_text()))
+        print("\n".join(table(json.loads(options.show.read_text()))))
         return
     records = []
     for setting in SETTINGS:
@@ -110,7 +116,7 @@ def main() -> None:
             print(records[-1], flush=True)
     if options.out is not None:
         options.out.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
-    show(records)
+    print("\n".join(table(records)))
 
 
 if __name__ == "__main__":

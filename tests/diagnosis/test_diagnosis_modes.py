@@ -1,10 +1,12 @@
 """Classes of several modes: centres are found and taken where labels ask for them, and nothing changes elsewhere."""
 
 import dataclasses
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.diagnosis_modes import drawn
+from benchmarks.diagnosis_modes import drawn, table
 from scipy.spatial.distance import cdist
 
 from cadr.data.pool import MISSING
@@ -13,6 +15,8 @@ from cadr.diagnosis.diagnose import diagnose
 from cadr.diagnosis.features import fit_features
 from cadr.diagnosis.modes import FEWEST, LOUD, clearly_better, with_centres
 from tests.report.reports import own_pool
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_nearness_to_the_centres_stands_beside_the_features():
@@ -73,3 +77,14 @@ def test_classes_that_a_plane_tells_apart_are_diagnosed_as_before():
     found = diagnose(own_pool((60, 30, 5)), seed=0)
     assert not found.bent
     assert "told apart by a linear classifier" in str(found)
+
+
+def test_the_documentation_has_the_table_of_the_record():
+    records = json.loads((ROOT / "benchmarks" / "diagnosis_modes.json").read_text(encoding="utf-8"))
+    guide = (ROOT / "docs" / "diagnosis.md").read_text(encoding="utf-8")
+    assert "\n".join(table(records)) in guide
+    for before, after in zip(records[::2], records[1::2], strict=True):
+        if after["modes"] == 1:
+            assert after["bent"] <= 0.2 * after["draws"]
+        else:
+            assert after["mean_error"] < 0.6 * before["mean_error"]
