@@ -24,7 +24,12 @@ from cadr.optim import SGD
 from cadr.training import train
 
 ROOT = Path(__file__).resolve().parents[2]
-FEW = {"crest": {"generations": 2}, "crest_plus": {"generations": 2}, "darp": {"refresh_every": 3}}
+FEW: dict[str, dict[str, Any]] = {
+    "crest": {"generations": 2},
+    "crest_plus": {"generations": 2},
+    "darp": {"refresh_every": 3},
+    "remixmatch": {"lambda_r": 0.0},
+}
 
 
 def pool() -> Pool:

@@ -49,16 +49,44 @@ def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return words ^ (words >> np.uint64(31))
 
 
+LARGE = 1 << 20  # rows above which an order is not written out, as that takes memory and time that grow with them
+_ROUNDS = 4
 LABELLED, UNLABELLED = 1, 2  # the two streams' orders have nothing to do with each other
 
 
 def indices(seed: int, stream: int, n: int, batch: int, start: int, stop: int) -> NDArray[np.int64]:
     """Positions in 0 … n − 1 for the steps start … stop − 1, (stop − start, batch)."""
+    if n > LARGE:
+        numbers = np.arange(start * batch, stop * batch, dtype=np.int64)
+        return permuted(seed, stream, n, numbers).reshape(stop - start, batch)
     first, end = start * batch // n, -(-stop * batch // n)
     # Shifted clear of the small stream numbers from which splits are drawn with the same seed.
     epochs = [order(seed, (epoch + 1 << 32) + stream, n) for epoch in range(first, end)]
     offset = start * batch - first * n
     return np.concatenate(epochs)[offset : offset + (stop - start) * batch].reshape(stop - start, batch)
+
+
+def permuted(seed: int, stream: int, n: int, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where shuffled epochs of 0 … n − 1, one after another, have these places: each found by itself, whatever n is.
+
+    An epoch's order is a Feistel network of four rounds on the next even power of two (Luby and Rackoff, 1988); what it
+    takes beyond n is put through again until it lies below (Black and Rogaway, 2002), less than four times on average.
+    """
+    half = max(1, -(-(n - 1).bit_length() // 2))
+    low = np.uint64((1 << half) - 1)
+    epochs, places = numbers // n, (numbers % n).astype(np.uint64)
+    streams = np.unique(epochs)
+    keys = np.stack([bits(seed, (int(e) + 1 << 32) + stream, _ROUNDS) for e in streams])[
+        np.searchsorted(streams, epochs)
+    ]
+    out = np.arange(len(places))  # those that still have to be put through
+    while len(out):
+        left, right = places[out] >> np.uint64(half), places[out] & low
+        for turn in range(_ROUNDS):
+            left, right = right, left ^ (_mix(right + keys[out, turn]) & low)
+        places[out] = left << np.uint64(half) | right
+        out = out[places[out] >= n]
+    return places.astype(np.int64)
 
 
 def balanced_indices(

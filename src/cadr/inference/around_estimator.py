@@ -32,7 +32,7 @@ class AroundEstimator:
             raise ConfigError(
                 "estimator learns from features, but X holds pictures; make features of them (cadr embed) first."
             )
-        inputs = Inputs.of(pool, torch.device("cpu"))
+        inputs = Inputs.of(pool, torch.device("cpu"), resident=True)
         assert inputs.centre is not None  # of features there is one
         assert inputs.scale is not None
         self._centre, self._scale = inputs.centre.numpy(), inputs.scale.numpy()

@@ -118,7 +118,7 @@ class EnsembleRun:
     def __init__(self, prepared: Prepared, folder: RunFolder) -> None:
         self.prepared, self.folder = prepared, folder
         self.began = time.perf_counter()
-        self.inputs = Inputs.of(prepared.pool, torch.device("cpu"))
+        self.inputs = Inputs.of(prepared.pool, torch.device("cpu"), resident=True)
         self.fits = 0  # that are done
 
     def records(self) -> Iterator[Record]:

@@ -7,8 +7,9 @@ step makes its batches by itself, and nothing has to be saved to go on.
 from __future__ import annotations
 
 import warnings
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -22,9 +23,11 @@ from cadr.data.shuffle import LABELLED, UNLABELLED, balanced_indices, indices
 from cadr.data.sources.columns import RARE
 from cadr.errors import DataError
 from cadr.models import normalised
+from cadr.training.streamed import Every, Streamed, is_streamed
 from cadr.utils import random_numbers
 
 _COPIES, _FEWEST = 64, 8  # of a row with a weight that is no whole number, in the mean and at least, in one pass
+_READERS, _AHEAD = 4, 4  # threads, and steps whose rows are read before they are needed
 _WEAK_LABELLED, _WEAK, _STRONG, PROBE, _METHOD, _MORE = range(6)  # streams of random numbers
 
 
@@ -32,11 +35,11 @@ _WEAK_LABELLED, _WEAK, _STRONG, PROBE, _METHOD, _MORE = range(6)  # streams of r
 class Inputs:
     """Everything about the data that a run reads; nothing in it changes while the run lasts."""
 
-    examples: Tensor  # uint8 (n, h, w, 3) or float32 (n, d)
+    examples: Tensor  # uint8 (n, h, w, 3) or float32 (n, d), or what stands for them (streamed.py)
     labels: Tensor  # (n,) int64, −1 where missing; a generation may have added to those given
     truth: Tensor  # (n,) int64, −1 where unknown; for reporting only
     labelled: Tensor  # rows with a label
-    stream: Tensor  # rows of the unlabelled stream
+    stream: Tensor  # rows of the unlabelled stream, or what stands for every row
     test_examples: Tensor | None
     test_labels: Tensor | None
     num_classes: int
@@ -45,7 +48,8 @@ class Inputs:
     scale: Tensor | None = None
 
     @staticmethod
-    def of(pool: Pool, device: torch.device) -> Inputs:
+    def of(pool: Pool, device: torch.device, resident: bool = False) -> Inputs:
+        """On the device as a whole if they fit, or if they must be `resident`."""
         labelled = np.flatnonzero(pool.labels != MISSING)
         if len(labelled) == 0:
             raise DataError(f"{pool.name} has no labels at all; label at least one example of each class.")
@@ -54,6 +58,8 @@ class Inputs:
             drawn = pool.hidden_labels is not None  # a protocol took labels away
             remedy = "take another seed, or more labels" if drawn else "label one, or leave the class out"
             raise DataError(f"No example of class {', '.join(missing)} is labelled; {remedy}.")
+        if not resident and pool.weights is None and is_streamed(pool, device):
+            return _streamed(pool, labelled, device)
         pool.check_finite()  # a mapped file has not been looked at yet, and one NaN would spread to every weight
         stream = np.arange(len(pool.labels)) if pool.stream is None else pool.stream
         test = None if pool.test_examples is None else _tensor(pool.test_examples, device)
@@ -93,7 +99,8 @@ class Inputs:
 
     def facts(self, steps: int, generation: int = 0) -> Facts:
         """What an algorithm may know before training."""
-        in_stream = torch.isin(self.labelled, self.stream)
+        everywhere = isinstance(self.stream, Every)
+        in_stream = torch.isin(self.labelled, self.labelled if everywhere else self.stream)
         return Facts(
             num_classes=self.num_classes,
             labelled_counts=self.counts,
@@ -112,8 +119,10 @@ class BatchRows:
         self._inputs, self._training = inputs, training
         # Asked for now: later it would be waited for until all steps are done.
         self._labels = inputs.labels[inputs.labelled].cpu().numpy() if balanced else None
-        device, width = inputs.examples.device, training.batch * (1 + training.ratio)
-        self._table = torch.zeros(longest, width, dtype=torch.int64, device=device)
+        self.batch, self.width = training.batch, training.batch * (1 + training.ratio)
+        device = inputs.examples.device
+        self._table = torch.zeros(longest, self.width, dtype=torch.int64, device=device)
+        self._uploaded = torch.zeros(0, self.width, dtype=torch.int64)  # the same on the host
         self._start = torch.zeros((), dtype=torch.int64, device=device)  # the step of the first row
         self._held: tuple[int, int] | None = None  # steps that the table holds
         self._made: tuple[int, int, Tensor] | None = None  # those to come, on the host
@@ -137,7 +146,13 @@ class BatchRows:
         assert self._made is not None
         rows, self._made, self._held = self._made[2], None, (start, stop)
         self._table[: len(rows)].copy_(rows, non_blocking=True)
+        self._uploaded = rows
         self._start.fill_(start)
+
+    def on_host(self, step: int) -> Tensor | None:
+        """The numbers of an uploaded step's labelled rows and positions; None of another's."""
+        start, stop = self._held or (0, 0)
+        return self._uploaded[step - start] if start <= step < stop else None
 
     def _rows(self, start: int, stop: int) -> Tensor:
         inputs, training = self._inputs, self._training
@@ -170,6 +185,15 @@ class Resident:
         self.seed, self.begun, self.model, self.dtype = training.seed, start, model, dtype
         self.rows = BatchRows(inputs, training, algorithm.balanced_labels, longest)
 
+    def fetch(self, step: int) -> None:
+        """Have the examples of a step that was uploaded where `batch` reads them: here they are there already."""
+
+    def examples(self, labelled: Tensor, position: Tensor) -> tuple[Tensor, Tensor]:
+        """Of the labelled and of the unlabelled rows of a step."""
+        examples, rows = self.inputs.examples, self.inputs.stream[position]
+        # Many times as fast as an index on a CPU, which copies number by number.
+        return examples.index_select(0, labelled), examples.index_select(0, rows)
+
     def batch(self, step: Tensor) -> Batch:
         """The views of a step that was uploaded, ready for the model."""
         inputs, weak_views, strong_views = self.inputs, self.algorithm.weak_views, self.algorithm.strong_views
@@ -178,8 +202,7 @@ class Resident:
         weak_keys = [keys[_WEAK], *keys[_MORE : _MORE + weak_views - 1]]
         strong_keys = [keys[_STRONG], *keys[_MORE + weak_views : others]][:strong_views]
         labelled, position = self.rows.of(step)
-        # Many times as fast as an index on a CPU, which copies number by number.
-        seen, unseen = (inputs.examples.index_select(0, rows) for rows in (labelled, inputs.stream[position]))
+        seen, unseen = self.examples(labelled, position)
         more = [self.views.strong_view(seen, key, self.view_state) for key in keys[others:]]
         views = (
             _stacked(seen, [self.views.weak(seen, keys[_WEAK_LABELLED]), *more]),
@@ -191,6 +214,48 @@ class Resident:
         return Batch(first, inputs.labels[labelled], weak, strong, position, keys[_METHOD], within)
 
 
+class Streaming(Resident):
+    """Batches of data that stay in their file: threads read the rows of the steps to come while one is computed."""
+
+    def __init__(self, inputs: Inputs, *others: Any) -> None:
+        super().__init__(inputs, *others)
+        self.source: Streamed = cast(Any, inputs.examples)
+        self._labelled = inputs.labelled.cpu()
+        self._readers = ThreadPoolExecutor(_READERS, "rows")
+        self._coming: dict[int, Future[tuple[Tensor, Tensor]]] = {}
+        batch = self.rows.batch
+        dtype = torch.uint8 if inputs.is_image else torch.float32
+        shapes = [(n, *self.source.shape[1:]) for n in (batch, self.rows.width - batch)]
+        self._seen, self._unseen = (torch.zeros(shape, dtype=dtype, device=self.source.device) for shape in shapes)
+
+    def fetch(self, step: int) -> None:
+        for ahead in range(step, step + _AHEAD):
+            if ahead not in self._coming and (rows := self.rows.on_host(ahead)) is not None:
+                self._coming[ahead] = self._readers.submit(self._read, rows)
+        for passed in [other for other in self._coming if not step <= other < step + _AHEAD]:
+            self._coming.pop(passed).cancel()
+        if step in self._coming:  # beyond the table a captured step makes a batch that nobody reads
+            seen, unseen = self._coming[step].result()
+            self._seen.copy_(seen, non_blocking=True)
+            self._unseen.copy_(unseen, non_blocking=True)
+
+    def examples(self, labelled: Tensor, position: Tensor) -> tuple[Tensor, Tensor]:
+        return self._seen, self._unseen
+
+    def _read(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        batch, stream = self.rows.batch, self.inputs.stream
+        position = rows[batch:]
+        unlabelled = position if isinstance(stream, Every) else stream.cpu()[position]
+        found = [self.source.gather(part.numpy()) for part in (self._labelled[rows[:batch]], unlabelled)]
+        seen, unseen = (part.pin_memory() if self.source.device.type == "cuda" else part for part in found)
+        return seen, unseen
+
+
+def feed_of(inputs: Inputs, *others: Any) -> Resident:
+    """What makes the batches of these data."""
+    return (Streaming if isinstance(inputs.examples, Streamed) else Resident)(inputs, *others)
+
+
 def copy_batch(batch: Batch, to: Batch) -> None:
     for new, old in zip(batch, to, strict=True):
         old.copy_(new)
@@ -199,6 +264,34 @@ def copy_batch(batch: Batch, to: Batch) -> None:
 def _stacked(examples: Tensor, views: list[Tensor]) -> Tensor:
     """Views of the same examples one after another, none at all included."""
     return torch.cat(views) if len(views) > 1 else views[0] if views else examples[:0]
+
+
+def _streamed(pool: Pool, labelled: NDArray[np.int64], device: torch.device) -> Inputs:
+    """Inputs whose examples stay in their file; features are standardised by a sample of `SAMPLE` rows."""
+    examples = Streamed(pool.examples, pool.name, device)
+    test = None if pool.test_examples is None else _tensor(pool.test_examples, device)
+    centre = scale = None
+    if pool.kind == "features":
+        sample, known = examples.sample(pool.stream), examples.sample(labelled)
+        if not (np.isfinite(sample).all() and np.isfinite(known).all()):
+            pool.check_finite()  # which says where
+        scale, centre = _scale_and_centre(_tensor(sample, device), _tensor(known, device))
+        examples.standardise(scale, centre)
+        test = None if test is None else (test - centre) / scale
+    labels, every = _tensor(pool.labels, device), Every(len(pool.labels), device)
+    return Inputs(
+        examples=cast(Tensor, examples),
+        labels=labels,
+        truth=labels if pool.hidden_labels is None else _tensor(pool.hidden_labels, device),
+        labelled=_tensor(labelled, device),
+        stream=cast(Tensor, every) if pool.stream is None else _tensor(pool.stream, device),
+        test_examples=test,
+        test_labels=None if pool.test_labels is None else _tensor(pool.test_labels, device),
+        num_classes=pool.num_classes,
+        counts=torch.tensor(pool.counts.tolist(), dtype=torch.float32),
+        centre=centre,
+        scale=scale,
+    )
 
 
 def _repeated(rows: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.int64]:

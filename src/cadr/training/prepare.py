@@ -148,7 +148,7 @@ def build_model(config: Config, num_classes: int, shape: tuple[int, ...]) -> nn.
 def fingerprint(pool: Pool) -> str:
     """Tells when other rows or labels are behind the same name; what the rows hold is told by `Pool.contents`."""
     digest = hashlib.sha256(repr((pool.examples.shape, pool.class_names)).encode())
-    digest.update(np.ascontiguousarray(pool.labels).tobytes())
+    digest.update(np.ascontiguousarray(pool.labels).data)
     digest.update(b"" if pool.weights is None else np.ascontiguousarray(pool.weights).tobytes())
     if pool.columns is not None:  # other words, days or another median: the features mean something else
         digest.update(repr(pool.columns).encode())

@@ -18,6 +18,7 @@ from cadr.training.feed import Inputs
 from cadr.training.prepare import Prepared
 from cadr.training.record import Record
 from cadr.training.step import Step
+from cadr.training.streamed import Streamed
 from cadr.utils import ranks
 from cadr.utils.text import counted
 from cadr.utils.untrusted import parse_json, read_text
@@ -32,6 +33,9 @@ def started(prepared: Prepared, inputs: Inputs, step: Step, problems: list[str])
         f" on {step.device}{by}: {pool.num_labelled} labelled and {pool.num_unlabelled} unlabelled examples of "
         f"{pool.num_classes} classes."
     )
+    if isinstance(inputs.examples, Streamed):
+        size = pool.examples.nbytes / 2**30
+        words.append(f"The examples, {size:.1f} GiB, do not fit there and are read from their file as steps need them.")
     if pool.num_unlabelled == 0:
         words.append("No label is missing: a protocol would leave some out.")
     if prepared.validation is not None:

@@ -22,7 +22,7 @@ from cadr.models.synced_norm import synchronise
 from cadr.optim import Optimiser, Update
 from cadr.training import distributed
 from cadr.training.capture import capture, compiled, explained
-from cadr.training.feed import Inputs, Resident, copy_batch
+from cadr.training.feed import Inputs, copy_batch, feed_of
 from cadr.training.network import Network, is_half
 from cadr.training.phases.base import Generation, Phase
 from cadr.training.state import TrainingState
@@ -66,7 +66,7 @@ class Step:
         self.term_names: list[str] = []
 
         start = self.generation.start
-        self.feed = Resident(inputs, algorithm, views, state.views, training, longest, start, model, self.dtype)
+        self.feed = feed_of(inputs, algorithm, views, state.views, training, longest, start, model, self.dtype)
         self.beside = SideStream(self.device)
         self.ready: Batch | None = None  # of the coming step, where a captured one looks ahead; always the same memory
         self.graph: torch.cuda.CUDAGraph | None = None
@@ -156,6 +156,7 @@ class Step:
     def start(self, n: int) -> None:
         """Get everything ready for the next `n` steps, so that `advance` takes only the time of the steps."""
         self.feed.rows.upload(self.done, self.done + n)
+        self.feed.fetch(self.done)
         if self.captures and self.graph is None:
             self.graph = self._capture()
         if self.ready is not None:  # else it is that of warming up, of beyond the table, or of before `load`
@@ -165,6 +166,7 @@ class Step:
         """Go `n` steps on, or fewer if `stop()` says so between two of them; does not wait for the device."""
         self.start(n)
         for _ in range(n):
+            self.feed.fetch(self.done if self.ready is None else self.done + 1)
             if self.graph is None:
                 self.compute()
             else:

@@ -42,9 +42,9 @@ class LearningViews(Phase):
 
     def in_step(self, step: Step) -> None:
         inputs, views, state = step.inputs, step.views, step.state
-        labelled, _ = step.feed.rows.of(state.step)
+        labelled, position = step.feed.rows.of(state.step)
         key = random_numbers.key(step.training.seed, state.step, PROBE)
-        probes, policies = views.probe(inputs.examples[labelled], key)
+        probes, policies = views.probe(step.feed.examples(labelled, position)[0], key)
         model = state.average_model
         predicted = call(model, inputs.ready(probes, model, step.dtype), step.half).softmax(1)
         learned = views.update(state.views, policies, predicted, inputs.labels[labelled])

@@ -66,7 +66,7 @@ class Generations(Phase):
         They are chosen anew each time: what an earlier generation adopted counts as unlabelled again.
         """
         given, before = self.given, self.current
-        rows = given.stream[given.labels[given.stream] == MISSING]
+        rows = given.stream[:][given.labels[given.stream[:]] == MISSING]
         self.adopted = torch.full_like(given.labels, MISSING)
         if len(rows):
             facts = given.facts(before.stop - before.start, before.number)

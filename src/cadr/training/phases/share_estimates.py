@@ -83,7 +83,7 @@ class ShareEstimates(Phase):
     def _truth(self) -> Record:
         """The classes' shares among the unlabelled rows, where a protocol took their labels away."""
         inputs = self.inputs
-        truth = inputs.truth[inputs.stream[inputs.labels[inputs.stream] == MISSING]]
+        truth = inputs.truth[inputs.stream[:][inputs.labels[inputs.stream[:]] == MISSING]]
         if (truth == MISSING).any():
             return {}
         return {"truth": listed(100.0 * torch.bincount(truth, minlength=inputs.num_classes).double() / len(truth))}
