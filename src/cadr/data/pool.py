@@ -97,8 +97,9 @@ class Pool:
     @property
     def num_unlabelled(self) -> int:
         """Rows of the unlabelled stream that have no label: labelled ones may be in it too."""
-        streamed = self.labels if self.stream is None else self.labels[self.stream]
-        return int((streamed == MISSING).sum())
+        if self.stream is None:
+            return len(self.labels) - self.num_labelled
+        return int((self.labels[self.stream] == MISSING).sum())
 
     @cached_property
     def sha256(self) -> str:

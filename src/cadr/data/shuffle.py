@@ -14,6 +14,7 @@ as 1.0000000000000002, whose ceiling is 2. Whether m ≥ N·γ^(−i/k) is decid
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -61,9 +62,17 @@ def indices(seed: int, stream: int, n: int, batch: int, start: int, stop: int) -
         return permuted(seed, stream, n, numbers).reshape(stop - start, batch)
     first, end = start * batch // n, -(-stop * batch // n)
     # Shifted clear of the small stream numbers from which splits are drawn with the same seed.
-    epochs = [order(seed, (epoch + 1 << 32) + stream, n) for epoch in range(first, end)]
+    epochs = [_epoch(seed, stream, n, epoch) for epoch in range(first, end)]
     offset = start * batch - first * n
     return np.concatenate(epochs)[offset : offset + (stop - start) * batch].reshape(stop - start, batch)
+
+
+@lru_cache(maxsize=4)
+def _epoch(seed: int, stream: int, n: int, epoch: int) -> NDArray[np.int64]:
+    """The order of one epoch, kept while its steps come up."""
+    found = order(seed, (epoch + 1 << 32) + stream, n)
+    found.flags.writeable = False
+    return found
 
 
 def permuted(seed: int, stream: int, n: int, numbers: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from cadr.algorithms import Algorithm, Batch, Facts
 from cadr.config import Training
-from cadr.data.pool import MISSING, Pool
+from cadr.data.pool import MISSING, Pool, chunks
 from cadr.data.shuffle import LABELLED, UNLABELLED, balanced_indices, indices
 from cadr.data.sources.columns import RARE
 from cadr.errors import DataError
@@ -50,7 +50,7 @@ class Inputs:
     @staticmethod
     def of(pool: Pool, device: torch.device, resident: bool = False) -> Inputs:
         """On the device as a whole if they fit, or if they must be `resident`."""
-        labelled = np.flatnonzero(pool.labels != MISSING)
+        labelled = _labelled(pool.labels)
         if len(labelled) == 0:
             raise DataError(f"{pool.name} has no labels at all; label at least one example of each class.")
         missing = [name for name, count in zip(pool.class_names, pool.counts, strict=True) if count == 0]
@@ -264,6 +264,15 @@ def copy_batch(batch: Batch, to: Batch) -> None:
 def _stacked(examples: Tensor, views: list[Tensor]) -> Tensor:
     """Views of the same examples one after another, none at all included."""
     return torch.cat(views) if len(views) > 1 else views[0] if views else examples[:0]
+
+
+def _labelled(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows with a label, found in little memory."""
+    start, found = 0, []
+    for chunk in chunks(labels):
+        found.append(start + np.flatnonzero(chunk != MISSING))
+        start += len(chunk)
+    return np.concatenate(found)
 
 
 def _streamed(pool: Pool, labelled: NDArray[np.int64], device: torch.device) -> Inputs:
