@@ -21,6 +21,7 @@ def made(tmp_path_factory):
     write_csv(folder / "t.csv", [*COLUMNS, "label"], rows)
     assert main(["train", str(folder / "t.csv"), *TINY, "--algorithm", "fixmatch", "--out", str(folder / "net")]) == 0
     assert main(["train", str(folder / "t.csv"), "--algorithm", "logistic", "--out", str(folder / "fit")]) == 0
+    assert main(["train", str(folder / "t.csv"), "--algorithm", "forest", "--out", str(folder / "trees")]) == 0
     return folder
 
 
@@ -89,6 +90,27 @@ def test_a_checkpoint_of_an_ensemble_whose_parts_do_not_fit(there, capsys, name,
 
     _signed(there / "fit", change)
     assert "is of no ensemble for these data; train the run again" in refused(arguments, capsys)
+
+
+@pytest.mark.parametrize("name", ["left", "right", "roots"])
+def test_a_branch_of_a_forest_that_leads_nowhere(there, capsys, name):
+    def change(tensors):
+        (key,) = (key for key in tensors if key.startswith("ensemble.members.") and key.endswith(f".{name}"))
+        tensors[key][-1] = 10**15
+
+    _signed(there / "trees", change)
+    said = refused(["predict", "trees", "t.csv", "--out", "p.csv"], capsys)
+    assert "is of no ensemble for these data; train the run again" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("algoritm", "did you mean algorithm?"), ("a" * 3000, "see cadr train --help")]
+)
+def test_a_setting_that_there_is_not(there, capsys, name, meant):
+    (there / "mine.toml").write_text(f'data = "digits"\nalgorithm = "fixmatch"\n{name} = 3\n')
+    said = refused(["train", "mine.toml", "--out", "new"], capsys)
+    assert meant in said
+    assert len(said) < 300
 
 
 RECORDS = {

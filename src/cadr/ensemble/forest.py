@@ -99,6 +99,9 @@ class ForestModule(nn.Module):
         super().__init__()
         for name, array in arrays.items():
             self.register_buffer(name, array)
+        nodes = torch.cat([self.left.flatten(), self.right.flatten(), self.roots.flatten()])
+        if len(nodes) and not (int(nodes.min()) >= 0 and int(nodes.max()) < len(self.value)):
+            raise ValueError("a branch leads to no node")
 
     def forward(self, x: Tensor) -> Tensor:
         node = self.roots.expand(x.shape[0], -1)  # (n, trees)

@@ -128,10 +128,15 @@ def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
 
 
+_LISTED = 20  # names in a sentence
+
+
 def suggest(name: str, known: Iterable[str]) -> str:
-    """The nearest known name as a question, or all of them."""
+    """The nearest known name as a question, or all of them, unless there are too many to be read."""
     near = difflib.get_close_matches(name, known := sorted(known), n=1)
-    return f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}."
+    if near:
+        return f"did you mean {near[0]}?"
+    return f"known are {', '.join(known)}." if len(known) <= _LISTED else "see cadr train --help for those there are."
 
 
 def unknown_choice(name: object, known: Iterable[object], what: str = "") -> str:
