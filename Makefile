@@ -34,9 +34,9 @@ types: .venv/current
 imports: .venv/current
 	$(BIN)/lint-imports
 
-# One thread each: the tests run beside each other.
+# One thread each: the tests run beside each other, those of a group in one process.
 tests: .venv/current
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadgroup
 
 docs: .venv/current
 	OMP_NUM_THREADS=1 $(BIN)/mkdocs build --strict --quiet

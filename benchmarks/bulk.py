@@ -1,6 +1,7 @@
 """Predictions in bulk and sweeps with a worker killed on the way: the same results, and what they cost.
 
-    python benchmarks/bulk.py            # writes benchmarks/bulk.json
+    python benchmarks/bulk.py                   # writes benchmarks/bulk.json
+    python benchmarks/bulk.py predictions       # a part of it
 
 Two million rows of 64 features by the plain command, in two shards, and in a Ray cluster of two workers, of which one
 is killed half-way; then two methods with three seeds each in such a cluster, one worker killed. Seconds are those of a
@@ -110,7 +111,7 @@ def compare_in_ray(out: Path) -> dict[str, Any]:
         """As soon as something was saved of a run that is not finished."""
         while not killed:
             begun = [p.parent for p in out.glob("*/checkpoint") if not (p.parent / "result.json").exists()]
-            if begun and (workers := working("ray::")):
+            if begun and (workers := working("ray::there")):
                 os.kill(workers[0], signal.SIGKILL)
                 killed.append(begun[0].name)
             time.sleep(0.02)
@@ -134,47 +135,63 @@ def pictures(folder: Path) -> dict[str, Any]:
     return {"pictures": PICTURES, **command("embed", str(folder / "photos"), *flags)}
 
 
+def predictions(folder: Path, rows: int) -> dict[str, Any]:
+    run = train(folder)
+    data = make_rows(folder / "rows.npy", rows)
+    plain = command("predict", str(run), str(data), "--out", str(folder / "plain.csv"), "--device", "cpu")
+    whole = digest(folder / "plain.csv")
+    with two_workers():
+        killed = predict_in_ray(run, data, folder / "killed.csv", rows // 2)
+    return {
+        "rows": rows,
+        "features": FEATURES,
+        "bytes": (folder / "plain.csv").stat().st_size,
+        "sha256": whole,
+        "plain": plain,
+        "ray_one_of_two_killed": killed | {"same_bytes": digest(folder / "killed.csv") == whole},
+    }
+
+
+def shards(folder: Path, rows: int) -> dict[str, Any]:
+    run = train(folder)
+    data = make_rows(folder / "rows.npy", rows)
+    predict = ["predict", str(run), str(data), "--device", "cpu", "--out"]
+    parts = [folder / f"{i}.csv" for i in range(1, SHARDS + 1)]
+    each = [command(*predict, str(out), "--shard", f"{i}/{SHARDS}") for i, out in enumerate(parts, 1)]
+    command(*predict, str(folder / "plain.csv"))
+    return {"rows": rows, "each": each, "same_bytes": digest(*parts) == digest(folder / "plain.csv")}
+
+
+def comparison(folder: Path, rows: int) -> dict[str, Any]:
+    alone = command(*COMPARE.split(), "--out", str(folder / "alone"))
+    with two_workers():
+        killed = compare_in_ray(folder / "ray")
+    found = results(folder / "ray")
+    same = {"runs": len(found), "same_results": found == results(folder / "alone")}
+    return {"plain": alone, "ray_one_of_two_killed": killed | same}
+
+
+def embedding(folder: Path, rows: int) -> dict[str, Any]:
+    return pictures(folder)
+
+
+PARTS = {"predictions": predictions, "shards": shards, "comparison": comparison, "embedding": embedding}
+
+
 def measure() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"default: {' '.join(PARTS)}")
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--out", type=Path, default=RECORD)
     arguments = parser.parse_args()
-    load = os.getloadavg()[0]
-    with tempfile.TemporaryDirectory() as name:
-        folder, rows = Path(name), arguments.rows
-        run = train(folder)
-        data = make_rows(folder / "rows.npy", rows)
-        plain = command("predict", str(run), str(data), "--out", str(folder / "plain.csv"), "--device", "cpu")
-        parts = [folder / f"{i}.csv" for i in range(1, SHARDS + 1)]
-        shards = [
-            command("predict", str(run), str(data), "--out", str(out), "--shard", f"{i}/{SHARDS}", "--device", "cpu")
-            for i, out in enumerate(parts, 1)
-        ]
-        whole = digest(folder / "plain.csv")
-        with two_workers():
-            killed = predict_in_ray(run, data, folder / "killed.csv", rows // 2)
-            compared = compare_in_ray(folder / "ray")
-        embedded = pictures(folder)
-        record = {
-            "rows": rows,
-            "features": FEATURES,
-            "cores": os.cpu_count(),
-            "machine": platform.machine(),
-            "load_before": round(load, 1),
-            "torch": version("torch"),
-            "ray": version("ray"),
-            "bytes": (folder / "plain.csv").stat().st_size,
-            "sha256": whole,
-            "plain": plain,
-            "shards": {"each": shards, "same_bytes": digest(*parts) == whole},
-            "ray_one_killed": killed | {"same_bytes": digest(folder / "killed.csv") == whole},
-            "comparison": command(*COMPARE.split(), "--out", str(folder / "alone")),
-            "comparison_in_ray_one_killed": compared
-            | {"runs": len(results(folder / "ray")), "same": results(folder / "ray") == results(folder / "alone")},
-            "embedded": embedded,
-        }
-    arguments.out.write_text(json.dumps(record, indent=1) + "\n")
-    print(json.dumps(record, indent=1))
+    for part in arguments.parts or PARTS:
+        with tempfile.TemporaryDirectory() as name:
+            found = {"load_before": round(os.getloadavg()[0], 1), **PARTS[part](Path(name), arguments.rows)}
+        machine = {"cores": os.cpu_count(), "machine": platform.machine()}
+        versions = {"torch": version("torch"), "ray": version("ray")}
+        record = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+        arguments.out.write_text(json.dumps(record | {part: machine | versions | found}, indent=1) + "\n")
+        print(part, json.dumps(found, indent=1), flush=True)
 
 
 if __name__ == "__main__":

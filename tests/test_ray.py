@@ -17,7 +17,7 @@ from cadr.errors import TrainingError
 from cadr.inference import ray_predict
 from cadr.inference.predict import predict_file
 from cadr.utils import ray_cluster
-from tests.report.own_runs import COLUMNS, NAMES, table, write_csv, write_images
+from tests.report.own_runs import COLUMNS, NAMES, table, write_csv
 from tests.test_examples import run_example
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'cadr[ray]'")
@@ -78,13 +78,6 @@ def test_a_worker_is_killed(trees, tmp_path):
     predict_file(trees, data, tmp_path / "ray.csv", device="cpu", engine=engine, progress=kill)
     assert killed
     assert killed[0] < 400_000
-    assert (tmp_path / "ray.csv").read_bytes() == (tmp_path / "plain.csv").read_bytes()
-
-
-def test_pictures(squares, tmp_path):
-    write_images(tmp_path / "new", 6)
-    for name, engine in (("plain.csv", None), ("ray.csv", ray_predict.RayEngine())):
-        predict_file(squares, str(tmp_path / "new"), tmp_path / name, device="cpu", engine=engine)
     assert (tmp_path / "ray.csv").read_bytes() == (tmp_path / "plain.csv").read_bytes()
 
 
