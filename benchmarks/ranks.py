@@ -1,6 +1,6 @@
 """Is a run of several ranks the run of one process? All methods with 1, 2 and 3 ranks, another number half-way, kills.
 
-    python benchmarks/ranks.py [--methods cadr …]      # writes ranks.json
+    python benchmarks/ranks.py --kills     # writes ranks.json; parts of it: --methods cadr … --ranks 2 3 half
 
 200 steps of a small perceptron with batch norm on three clouds of points, 5 labelled and 15 unlabelled rows a step,
 which divide by neither 2 nor 3; ReMixMatch without turned pictures, which points are not. Differences are the largest
@@ -34,7 +34,7 @@ from cadr.models import MLP
 from cadr.training import checkpoint, train
 
 RECORD = Path(__file__).with_suffix(".json")
-STEPS, HALF, KILLS = 200, 100, 10
+STEPS, HALF, KILLED, KILLS = 200, 100, 400, 10
 
 
 def work(folder: Path, steps: int, stop: int, seconds: float, methods: list[str]) -> None:
@@ -79,7 +79,7 @@ def kills(folder: Path, reference: Path) -> dict[str, Any]:
     """A run that loses a rank ten times; what it is in the end, beside one that never did."""
     generator, events = random.Random(0), []
     for count in [2, 3] * (KILLS // 2):
-        arguments = ("--work", str(folder), str(STEPS * 20), str(STEPS * 20), "0", "cadr")
+        arguments = ("--work", str(folder), str(KILLED), str(KILLED + 1), "0", "cadr")
         before = _saved(folder / "cadr")
         ranks = rank.start(count, *arguments, module="benchmarks.ranks")
         while _saved(folder / "cadr") <= before and all(each.poll() is None for each in ranks):
@@ -93,7 +93,7 @@ def kills(folder: Path, reference: Path) -> dict[str, Any]:
         events.append({"ranks": count, "killed": victim, "saved_before": at, "saved_after": kept})
         if kept < at:
             raise SystemExit(f"a checkpoint was lost: {events[-1]}")
-    arguments = ("--work", str(folder), str(STEPS * 20), str(STEPS * 20), "1e9", "cadr")
+    arguments = ("--work", str(folder), str(KILLED), str(KILLED + 1), "1e9", "cadr")
     for status, said in rank.ends(rank.start(2, *arguments, module="benchmarks.ranks"), 3600):
         if status:
             raise SystemExit(said)
@@ -106,6 +106,7 @@ def kills(folder: Path, reference: Path) -> dict[str, Any]:
     return {
         "events": events,
         "records_complete": steps[0] == steps[1],
+        "apart": apart(reference / "cadr", folder / "cadr"),
         "last_accuracy": [tiny.result(path / "cadr")["last"] for path in (folder, reference)],
     }
 
@@ -123,24 +124,31 @@ def _saved(out: Path) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--methods", nargs="+", default=list(ALGORITHMS))
-    parser.add_argument("--no-kills", action="store_true")
+    parser.add_argument("--methods", nargs="*", default=list(ALGORITHMS))
+    parser.add_argument("--ranks", nargs="*", default=["2", "3", "half"], choices=("2", "3", "half"))
+    parser.add_argument("--kills", action="store_true", help="the kills, too")
+    parser.add_argument("--folder", type=Path, help="keep the runs there, and do not repeat finished ones")
     options = parser.parse_args()
-    record: dict[str, Any] = json.loads(RECORD.read_text()) if RECORD.exists() else {"methods": {}}
-    record["torch"], record["steps"] = torch.__version__, STEPS
     with tempfile.TemporaryDirectory(prefix="cadr-ranks-") as folder:
-        base = Path(folder)
-        for count in (1, 2, 3):
-            run(count, base / str(count), STEPS, options.methods)
-        run(3, base / "half", HALF, options.methods)
-        run(2, base / "half", STEPS, options.methods)
-        for method in options.methods:
-            found = {name: apart(base / "1" / method, base / name / method) for name in ("2", "3", "half")}
-            record["methods"][method] = found
-            print(method, found, flush=True)
-        if not options.no_kills:
-            record["kills"] = kills(base / "killed", base / "not_killed")
-            print(record["kills"])
+        base = options.folder or Path(folder)
+        if options.methods:
+            run(1, base / "1", STEPS, options.methods)
+        for name in options.ranks if options.methods else ():
+            if name == "half":
+                run(3, base / "half", HALF, options.methods)
+            run(2 if name == "half" else int(name), base / name, STEPS, options.methods)
+            _note({m: {name: apart(base / "1" / m, base / name / m)} for m in options.methods})
+        if options.kills:
+            _note({}, kills=kills(base / "killed", base / "not_killed"))
+
+
+def _note(found: dict[str, dict[str, Any]], **more: Any) -> None:
+    """Write down what is known so far."""
+    record: dict[str, Any] = json.loads(RECORD.read_text()) if RECORD.exists() else {"methods": {}}
+    record |= {"torch": torch.__version__, "steps": STEPS} | more
+    for method, by_ranks in found.items():
+        record["methods"].setdefault(method, {}).update(by_ranks)
+        print(method, by_ranks, flush=True)
     RECORD.write_text(json.dumps(record, indent=1) + "\n")
 
 
