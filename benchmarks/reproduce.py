@@ -127,6 +127,17 @@ def show_rest(jobs: Sequence[Job], records: Path) -> None:
 
 def run_in_ray(jobs: Sequence[Job], runs: Path, records: Path, gpus: float, minutes: float | None) -> int:
     """The same in a Ray cluster, whose machines must find `runs` at the same place; each run has so many GPUs."""
+
+    def train(work: tuple[list[str], str]) -> int:
+        """In a worker, which need not find this file: a function within another one travels as it is."""
+        from cadr.cli.main import main
+
+        arguments, log = work
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # as Ray says that a task is no longer wanted
+        with open(log, "a") as file, redirect_stdout(file), redirect_stderr(file):  # noqa: PTH123
+            return main(arguments)
+
+    runs.mkdir(parents=True, exist_ok=True)
     waiting = [job for job in jobs if not _recorded(path_of(job.name, records))]
     failed = 0
     with cluster(gpus) as ray:
@@ -136,7 +147,7 @@ def run_in_ray(jobs: Sequence[Job], runs: Path, records: Path, gpus: float, minu
             remember_abreast(runs / job.name, min(together, len(waiting)))
         work = [(job.command(runs / job.name)[3:], str(runs / f"{job.name}.log")) for job in waiting]
         try:
-            for number, status in run_tasks(ray, _in_a_worker, work, gpus, minutes and 60 * minutes, polite=True):
+            for number, status in run_tasks(ray, train, work, gpus, minutes and 60 * minutes, polite=True):
                 job = waiting[number]
                 if status == 0:
                     print(f"recorded {write_record(job, runs / job.name, records)}", flush=True)
@@ -147,15 +158,6 @@ def run_in_ray(jobs: Sequence[Job], runs: Path, records: Path, gpus: float, minu
             print("Stopped and saved. The same command continues.", file=sys.stderr)
             return UNFINISHED
     return 1 if failed else 0
-
-
-def _in_a_worker(work: tuple[list[str], str]) -> int:
-    from cadr.cli.main import main
-
-    arguments, log = work
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # as Ray says that a task is no longer wanted
-    with open(log, "a") as file, redirect_stdout(file), redirect_stderr(file):  # noqa: PTH123
-        return main(arguments)
 
 
 def run(jobs: Sequence[Job], runs: Path, records: Path, abreast: int, minutes: float | None) -> int:
