@@ -21,3 +21,8 @@ def test_the_record_is_of_the_draws_that_the_seeds_give():
         drawn.setdefault((record["set"], record["missing"], record["seed"]), set()).add(record["rows"])
     assert len(drawn) > 200
     assert {len(hashes) for hashes in drawn.values()} == {1}
+
+
+def test_the_readme_says_so():
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert page.in_short(own_data.read(own_data.RECORD)) in readme
