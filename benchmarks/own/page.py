@@ -34,9 +34,9 @@ written by `python benchmarks/own_data.py` from [its record](../benchmarks/own_d
 [every figure](../benchmarks/own_data.md).
 
 Each set's labels are missing in three ways: by class where classes are nearly as frequent as each other, by class where
-they are not, and at random; {cells} cells, drawn anew for each of {min(seeds)} to {max(seeds)} seeds. 97 to 1,234 labels, up to 60 to 1 by class. Judged on the true classes of
-the rows without a label, accuracy in %. Half of the sets decided how the ensemble is made, by the hash of their names,
-and the others were looked at once.
+they are not, and at random; {cells} cells, each drawn anew for {min(seeds)} to {max(seeds)} seeds. 97 to 1,234
+labels, up to 60 to 1 by class. Judged on the true classes of the rows without a label, accuracy in %.
+Half of the sets decided how the ensemble is made, by the hash of their names, and the others were looked at once.
 
 ## Against simple methods
 
