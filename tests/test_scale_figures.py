@@ -23,3 +23,11 @@ def test_a_worker_was_killed():
     assert 0.4 * found["rows"] < killed["killed_at_row"] < 0.6 * found["rows"]
     said = f"of {found['rows']:,} rows one of two workers was killed at row {killed['killed_at_row']:,}"
     assert said in (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+
+
+def test_a_run_was_killed():
+    found = json.loads((ROOT / "benchmarks" / "bulk.json").read_text(encoding="utf-8"))["comparison"]
+    killed = found["ray_one_of_two_killed"]
+    assert killed["same_results"]
+    said = f"a worker killed in a comparison of {killed['runs']} runs"
+    assert said in (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
