@@ -170,7 +170,7 @@ def _speed(speed: Sequence[dict[str, Any]]) -> str:
         [f"{s['rows']:,}", str(s["features"]), str(s["labels"]), f"{s['processor seconds']:.0f}", f"{s['seconds']:.0f}"]
         for s in speed
     ]
-    table = markdown(["rows", "features", "labels", "processor s", "s, two cores, shared with others"], rows)
+    table = markdown(["rows", "features", "labels", "processor s", "s, on two cores that many others used"], rows)
     return f"\n## Seconds\n\n{table}\n\n`python benchmarks/own_data_speed.py`; a line says how far a fit is.\n"
 
 
