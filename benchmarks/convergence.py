@@ -1,12 +1,12 @@
 """How fast a run converges on a CPU, with SGD as published and with Muon: what was tried, one change at a time.
 
-    python benchmarks/convergence.py choose     # 2 seeds, on training images held out from both streams
+    python benchmarks/convergence.py choose     # up to 2 seeds, on training images held out from both streams
     python benchmarks/convergence.py prove      # 10 other seeds, on the test images, what was chosen and nothing else
     python benchmarks/convergence.py spectra    # singular values of updates and weights in one run each
     … --only "digits as"                        # problems whose name begins so
 
 What has been run is in convergence.json, and is not run again. What was expected of a trial was written down before it
-was run; the sizes of Muon's step, SGD's rate and its cosine had been looked at with one seed by then.
+was run; the sizes of Muon's step, SGD's rate and its cosine had been looked at with a seed or two by then.
 `python benchmarks/convergence_page.py` makes docs/convergence.md and its figures of the record.
 """
 
