@@ -113,6 +113,12 @@ def test_a_setting_that_there_is_not(there, capsys, name, meant):
     assert len(said) < 300
 
 
+@pytest.mark.parametrize("text", ["[rows]\na = 3\n", "rows = 3\n", "settings = 3\n[rows.a]\nsetting = 's'\n"])
+def test_a_recipe_whose_rows_are_no_tables(there, capsys, text):
+    (there / "mine.toml").write_text(text)
+    assert "expected tables in [settings] and [rows]" in refused(["train", "mine.toml:a", "--out", "new"], capsys)
+
+
 RECORDS = {
     "a confusion matrix of other classes": ("evaluation", "confusion", [[1, 2], [3, 4]]),
     "a confusion matrix without a row": ("evaluation", "confusion", [[1, 0, 0], [0, 1, 0]]),

@@ -75,11 +75,14 @@ def read_recipe(spec: str) -> dict[str, Any]:
 def read_rows(path: Path) -> list[Row]:
     """Every row of a recipe file, in its order."""
     content = _load(path)
-    settings = content.get("settings", {})
+    settings, cells = content.get("settings", {}), content.get("rows", {})
+    for part in (settings, cells):
+        if not isinstance(part, dict) or not all(isinstance(value, dict) for value in part.values()):
+            raise ConfigError(f"{path}: expected tables in [settings] and [rows]; write a row as name = {{ … }}")
     rows = []
-    for name, cell in content.get("rows", {}).items():
+    for name, cell in cells.items():
         shared = cell.get("setting")
-        if shared is not None and shared not in settings:
+        if shared is not None and (not isinstance(shared, str) or shared not in settings):
             raise ConfigError(f"{path}, row {name}: there is no setting {shared!r}")
         values = settings.get(shared, {}) | {k: v for k, v in cell.items() if k != "setting" and k not in _ABOUT}
         rows.append(
