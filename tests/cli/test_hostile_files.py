@@ -119,6 +119,13 @@ def test_a_recipe_whose_rows_are_no_tables(there, capsys, text):
     assert "expected tables in [settings] and [rows]" in refused(["train", "mine.toml:a", "--out", "new"], capsys)
 
 
+@pytest.mark.parametrize("command", [["train"], ["compare", "--algorithms", "fixmatch", "--seeds", "1"]])
+def test_a_recipe_of_data_that_are_no_name(there, capsys, command):
+    (there / "mine.toml").write_text("[rows]\na = { data = 3, algorithm = 'fixmatch' }\n")
+    said = refused([command[0], "mine.toml:a", *command[1:], "--out", "new"], capsys)
+    assert "expected the name of data, got 3" in said
+
+
 RECORDS = {
     "a confusion matrix of other classes": ("evaluation", "confusion", [[1, 2], [3, 4]]),
     "a confusion matrix without a row": ("evaluation", "confusion", [[1, 0, 0], [0, 1, 0]]),

@@ -85,6 +85,8 @@ def read_rows(path: Path) -> list[Row]:
         if shared is not None and (not isinstance(shared, str) or shared not in settings):
             raise ConfigError(f"{path}, row {name}: there is no setting {shared!r}")
         values = settings.get(shared, {}) | {k: v for k, v in cell.items() if k != "setting" and k not in _ABOUT}
+        if not isinstance(values.get("data", ""), str):
+            raise ConfigError(f"{path}, row {name}: expected the name of data, got {values['data']!r}")
         rows.append(
             Row(
                 name,
