@@ -92,7 +92,7 @@ def test_a_checkpoint_of_an_ensemble_whose_parts_do_not_fit(there, capsys, name,
     assert "is of no ensemble for these data; train the run again" in refused(arguments, capsys)
 
 
-@pytest.mark.parametrize("name", ["left", "right", "roots"])
+@pytest.mark.parametrize("name", ["left", "right", "roots", "feature"])
 def test_a_branch_of_a_forest_that_leads_nowhere(there, capsys, name):
     def change(tensors):
         (key,) = (key for key in tensors if key.startswith("ensemble.members.") and key.endswith(f".{name}"))

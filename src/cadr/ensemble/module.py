@@ -57,6 +57,15 @@ class EnsembleModule(nn.Module):
         drawn = torch.einsum("bm,mnc->bnc", self.weights, torch.stack(scores)) + self.offsets.unsqueeze(1)
         return torch.log(drawn.softmax(2).mean(0) + torch.finfo(torch.float32).tiny) + self.tilt
 
+    def check(self, width: int) -> None:
+        """Raise a ValueError where a forest asks for a feature that rows of this width do not have."""
+        for name, member in self.members.items():
+            if isinstance(member, ForestModule) and len(member.feature):
+                kind = name.partition("@")[2]
+                seen = width if kind == ROWS else int(self.representations[kind](torch.zeros(1, width)).shape[1])
+                if not (int(member.feature.min()) >= 0 and int(member.feature.max()) < seen):
+                    raise ValueError("a branch asks for no feature")
+
     @staticmethod
     def of_tensors(tensors: Mapping[str, Tensor]) -> EnsembleModule:
         """The module whose `state_dict` has these names and tensors."""

@@ -69,6 +69,7 @@ class SavedEnsemble:
             module = EnsembleModule.of_tensors(state).eval()
             labelled, held_out = tensors[_ROWS].numpy(), tensors[_HELD_OUT].numpy()
             with torch.no_grad():
+                module.check(spec.shape[0])
                 scored = module(torch.zeros(1, *spec.shape))
             fits = scored.shape == (1, classes) and held_out.shape == (len(labelled), classes)
             fits = fits and bool(((labelled >= 0) & (labelled < spec.rows)).all())
