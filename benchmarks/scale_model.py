@@ -10,6 +10,7 @@ its time is that of the plain network in fp32 with TF32 (an upper bound: nobody 
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ ASSUMED = {
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.parse_args()
     measured = json.loads((HERE / "step_time.json").read_text())["steps"]
     parts = measured["cadr"]["parts_ms"]
     model = WideResNet28().build(CLASSES, (3, 32, 32))

@@ -175,7 +175,7 @@ def test_what_a_notebook_shows(table, run):
     assert len(repr(pool)) < 200
     assert pool._repr_html_().count("<tr>") == 4
     assert repr(run).startswith("Run('/")
-    assert "cadr on DataFrame, 40 steps, accuracy " in repr(run)
+    assert "cap_cai on DataFrame, 40 steps, accuracy " in repr(run)
     assert "<td>robin</td>" in run._repr_html_()
     diagnosis = cadr.diagnose(table[1], label_column="species")
     assert repr(diagnosis) == f"Diagnosis(DataFrame: {diagnosis.verdict})"

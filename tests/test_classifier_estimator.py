@@ -106,4 +106,4 @@ def test_features_are_learned_by_the_ensemble_unless_a_network_is_asked_for(tmp_
     assert "ensemble" in (model.save(tmp_path / "run") / "config.toml").read_text()
     assert PROBLEM.accuracy(model.predict_proba(PROBLEM.x)) > 0.9
     network = CADRClassifier(steps=100, batch=4, random_state=0).fit(PROBLEM.x, PROBLEM.labels)
-    assert "cadr" in (network.save(tmp_path / "network") / "config.toml").read_text()
+    assert 'algorithm = "cap_cai"' in (network.save(tmp_path / "network") / "config.toml").read_text()

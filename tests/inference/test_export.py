@@ -167,7 +167,7 @@ def test_the_card_says_what_the_run_says(trees, capsys):
     for name, share in zip(NAMES, result["prior"], strict=True):
         line = next(line for line in card.splitlines() if line.startswith(f"| {name} |"))
         assert f"| {100 * share:.1f} % |" in line
-    assert 'algorithm = "cadr"' in card
+    assert 'algorithm = "cap_cai"' in card
 
 
 def test_images_that_were_resized_are_to_be_resized_again(squares, tmp_path):

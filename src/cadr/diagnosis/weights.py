@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
 
 from cadr.data.pool import Pool
 from cadr.diagnosis.checks import effective_size
@@ -45,6 +44,7 @@ class Estimate(NamedTuple):
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Student's confidence interval, with one degree of freedom less than there are replicates."""
+        student = optional_import("scipy.stats", "an interval").t
         half = float(student.ppf((1.0 + confidence) / 2.0, self.replicates - 1)) * self.standard_error
         return self.value - half, self.value + half
 
