@@ -193,8 +193,11 @@ def in_short(records: Sequence[Record]) -> str:
     found = standings(some, DEFAULT)
     mean = statistics.fmean(one.ahead for one in found.values())
     kinds = [statistics.fmean(one.ahead for c, one in found.items() if kind_of(c[0]) == kind) for kind in KINDS]
+    worst = min(one.ahead for one in found.values())
+    where = f"{abs(mean):.1f} points {'ahead of' if mean >= 0 else 'behind'}"
     each = ", ".join(f"{lead:+.1f} on {kind}" for kind, lead in zip(KINDS, kinds, strict=True))
     return (
         f"On {len({c[0] for c in found})} real sets with labels missing by class, through a pretrained model or as "
-        f"tables, the default is {mean:+.1f} points from the best of seven simple methods in the mean ({each})"
+        f"tables, the default is {where} the best of seven simple methods in the mean ({each}) and {-worst:.1f} behind "
+        "it at worst"
     )

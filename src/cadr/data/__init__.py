@@ -53,8 +53,8 @@ def open_data(
     `weight_column` says for how many rows each one counts; images become `image_size` × `image_size` pixels.
 
     `features` names a pretrained model, by which pictures, folders of .txt files and columns of texts become vectors:
-    a model of Hugging Face that is on this machine, a folder or an .onnx file; it runs on the `device`. A column that
-    is mostly unlike texts is a text by itself, the `text_column` whatever it looks like.
+    a model of Hugging Face that is on this machine, a folder or an .onnx file; it runs on the `device`. A column
+    whose words mostly differ from row to row is a text by itself, the `text_column` whatever it looks like.
     """
     if text_column is not None and features is None:
         raise DataError(f"--text-column {text_column} is learned from through a pretrained model: {ADVICE}")
