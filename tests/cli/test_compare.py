@@ -239,3 +239,10 @@ def test_simple_methods_and_the_default_are_judged_on_the_same_labels(tmp_path, 
     text = capsys.readouterr().out
     assert [line.split()[0] for line in text.splitlines() if re.match(r"\w+ +\d", line)] == list(compare.ON_FEATURES)
     assert "All are evaluated on 30 labels" in text
+    network = ["--algorithms", "logistic", "cadr", "--seeds", "1"]
+    assert main(["compare", str(tmp_path / "mine.npz"), *network, "--out", str(tmp_path / "both")]) == 0
+    text = capsys.readouterr().out
+    assert "All are evaluated" not in text
+    assert re.search(
+        r"Not evaluated on the same labels: logistic on 30 labels, each left out in its turn, cadr on \d held-out", text
+    )

@@ -48,7 +48,7 @@ def test_a_finished_run_without_records(run, content):
     (run / "metrics.jsonl").write_bytes(content)
     assert examples_judged(run) == UNKNOWN
     assert caution(100.0, UNKNOWN, "test") == ""
-    for words in (caution(100.0, UNKNOWN, "validation"), caution_about_differences(UNKNOWN, "validation")):
+    for words in (caution(100.0, UNKNOWN, "validation"), caution_about_differences([("cadr", UNKNOWN, "validation")])):
         assert words.startswith("Held-out labels are as biased as all labels")
 
 

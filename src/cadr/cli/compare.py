@@ -137,13 +137,17 @@ def run(namespace: Namespace) -> int:
     for (name, _), result in zip(plans, finished, strict=True):
         results[name].append(result)
     _check_judged(finished)
-    judged = examples_judged(jobs[0].out)
+    evaluated = [
+        (name, examples_judged(job.out), result["evaluated_on"])
+        for (name, _), job, result in zip(plans, jobs, finished, strict=True)
+    ]
+    judged = min(examples for _, examples, _ in evaluated)  # where they differ, the fewest decide what can be told
     found: dict[str, list[OnAllRows]] = {}
     labels = UserLabels.of(plans[0][1].config, plans[0][1].pool, None if told is None else told.diagnosis)
     for (name, _), one in zip(plans, on_all_rows(labels, jobs), strict=False):  # of benchmarks there is nothing
         found.setdefault(name, []).append(one)
     show(results, next(iter(results)), judged, columns(found))
-    for words in (*sentences(found), caution_about_differences(judged, finished[0]["evaluated_on"])):
+    for words in (*sentences(found), caution_about_differences(evaluated)):
         if words:
             print(words)
     return 0

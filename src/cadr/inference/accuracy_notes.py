@@ -54,10 +54,16 @@ def caution_about_bias(on: str) -> str:
     return _BIASED if on == VALIDATION else _BIASED_ALL if on == CROSS_FITTED else ""
 
 
-def caution_about_differences(examples: int, on: str) -> str:
-    """The same where runs are compared."""
+def caution_about_differences(judged: Sequence[tuple[str, int, str]]) -> str:
+    """The same where runs are compared: by method, on how many of what each is evaluated."""
+    _, examples, on = judged[0]
     if on not in OWN_LABELS:
         return ""
+    if len({on for _, _, on in judged}) > 1 and UNKNOWN not in {
+        n for _, n, _ in judged
+    }:  # a network holds labels out, what is fitted in one go does not
+        where = dict.fromkeys(f"{name} on {_named(examples, on)}" for name, examples, on in judged)
+        return f"Not evaluated on the same labels: {', '.join(where)}. {_BIASED_ALL}"
     if examples == UNKNOWN:
         return caution_about_bias(on)
     each = f"All are evaluated on {_named(examples, on)}, each worth {100 / examples:.1f} points."
