@@ -60,7 +60,7 @@ def test_photographs_of_any_size(photos, vit):
     np.testing.assert_array_equal(pool.examples, embed(Pretrained.find(str(vit)), files))
     assert pool.has_pictures
     np.testing.assert_array_equal(pool.picture(7, 96), files.read(7))
-    with pytest.raises(DataError, match="choose one size for all with --image-size"):
+    with pytest.raises(DataError, match=r"choose one size for all with --image-size, .* with --features"):
         open_data(photos)
 
 

@@ -83,7 +83,8 @@ def decode_readable(paths: Sequence[Path], size: int | None = None) -> tuple[NDA
         if image.shape != shape:
             raise ImageError(
                 f"{shown(paths[i])} has {image.shape[1]}×{image.shape[0]} pixels, {shown(paths[at])} has "
-                f"{shape[1]}×{shape[0]}; choose one size for all with --image-size, such as 64"
+                f"{shape[1]}×{shape[0]}; choose one size for all with --image-size, such as 64, "
+                "or let a pretrained model take them as they are with --features, such as efficientnet-lite0"
             )
         images[i] = image
         return None
