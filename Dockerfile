@@ -5,14 +5,14 @@ WORKDIR /source
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY recipes recipes
 COPY src src
-# On a CPU; for a GPU give --build-arg TORCH=https://download.pytorch.org/whl/cu128
-ARG TORCH=https://download.pytorch.org/whl/cpu
-RUN python -m venv /opt/cadr && \
-    /opt/cadr/bin/pip install --no-cache-dir --constraint constraints.txt --extra-index-url "$TORCH" '.[parquet]'
+# PyTorch as the usual index has it, for a GPU; a smaller image takes --build-arg TORCH=ADDRESS of an index of CPU builds
+ARG TORCH=""
+RUN python -m venv /cadr && \
+    /cadr/bin/pip install --no-cache-dir --constraint constraints.txt ${TORCH:+--extra-index-url "$TORCH"} '.[parquet]'
 
 FROM python:3.12-slim
-COPY --from=build /opt/cadr /opt/cadr
-ENV PATH=/opt/cadr/bin:$PATH \
+COPY --from=build /cadr /cadr
+ENV PATH=/cadr/bin:$PATH \
     XDG_CACHE_HOME=/tmp/cache \
     PYTHONUNBUFFERED=1
 RUN useradd --create-home --uid 1000 cadr
